@@ -9,6 +9,7 @@ from attacks.small_fits import grouped
 
 import labelweave as lw
 from labelweave.dask.models import FAMILIES, refuse_in_memory
+from labelweave.estimators.parameters import RULES
 from partitioned import chunks, partitions
 
 RANDOM = np.random.default_rng(0)
@@ -18,12 +19,11 @@ Y = (X @ RANDOM.normal(size=(4, 3)) > 0).astype(int)
 
 @pytest.mark.parametrize("kind", FAMILIES)
 def test_every_value_that_the_table_does_not_name_is_refused(kind):
-    for name, allowed in FAMILIES[kind].takes.items():
-        other = next(one for one in (True, "standard", "exact", "learn") if one not in allowed)
-        model = kind()
-        setattr(model, name, other)
-        with pytest.raises(ValueError, match=f"{name}={other!r} is for data in memory; with Dask collect"):
-            refuse_in_memory(model)
+    for rule in RULES:
+        is_own = kind.__name__ in (rule.models or kind.__name__) and hasattr(kind(), rule.names)
+        if rule.fact == "partitions" and is_own and not callable(rule.allowed):
+            with pytest.raises(ValueError, match="='other' is for data in memory; with Dask collections"):
+                refuse_in_memory(kind(**{rule.names: "other"}))
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,10 @@ def test_every_value_that_the_table_does_not_name_is_refused(kind):
         (lw.LowRankClassifier(kernel="precomputed"), "kernel='precomputed' is for data in memory"),
         (lw.LowRankClassifier(flip_rates=0.1), "flip_rates"),
         (lw.LowRankClassifier(0), "rank"),
-        (lw.LowRankClassifier(lw.RankSearch()), "rank is a RankSearch, which is for data in memory; pass"),
+        (
+            lw.LowRankClassifier(lw.RankSearch()),
+            "rank is a choice of several, which is for data in mem",
+        ),
         (lw.KernelLogisticClassifier("precomputed"), "for data in memory"),
         (lw.KernelLogisticClassifier("ard"), "for data in memory"),
         (lw.KernelLogisticClassifier("linear", decision="?"), "decision"),

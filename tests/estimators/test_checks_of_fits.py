@@ -10,13 +10,12 @@ from sklearn.metrics.pairwise import rbf_kernel
 from labelweave import BinaryRelevance, CalibratedLabelClassifier, LabelMatrix, MaxMarginClassifier
 from labelweave.decisions import label_scores
 from labelweave.decisions.label_scores import row_blocks
-from labelweave.estimators import scaling
-from labelweave.estimators.journal import Journal
+from labelweave.estimators import kernel_classifier
+from labelweave.estimators.journal import Journal, refuse_no_weight
+from labelweave.estimators.kernel_classifier import choose_scaling
 from labelweave.estimators.label_graph import inputs
 from labelweave.estimators.label_graph.inputs import learned_width, omitted_ridge
 from labelweave.estimators.low_rank.ridge_learning import RidgeSearch
-from labelweave.estimators.progress import refuse_no_weight
-from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
@@ -70,8 +69,8 @@ def test_the_scale_of_features_is_chosen_by_a_part_of_rows_and_labels(monkeypatc
     targets = np.column_stack([X[:, 0] + 1e-3 * X[:, 1], np.zeros(40)])
     wide = FeatureMatrix(X * [1.0, 1e4, 1e-4])
     whole = choose_scaling(wide, targets, linear)
-    monkeypatch.setattr(scaling, "_MOST_ROWS", 20)
-    monkeypatch.setattr(scaling, "_MOST_LABELS", 1)
+    monkeypatch.setattr(kernel_classifier, "_MOST_ROWS", 20)
+    monkeypatch.setattr(kernel_classifier, "_MOST_LABELS", 1)
     part = choose_scaling(wide, targets, linear)
     assert whole is not None
     assert part is not None

@@ -36,7 +36,7 @@ REFUSED = {
         "taxonomy and label_covariance are given",
     ),
     "level without a tree": ({"tie": "level"}, (X, Y), "tie='level' needs a taxonomy"),
-    "half a level without a tree": ({"tie": ("shared", "subtree")}, (X, Y), "tie='subtree' needs a taxonomy"),
+    "half a level without a tree": ({"tie": ("shared", "subtree")}, (X, Y), "'subtree') needs a taxonomy"),
     "a tie with learned weights": (
         {"tie": "class", "label_covariance": lw.LabelCovariance.weighted([np.eye(3)])},
         (X, Y),

@@ -45,9 +45,7 @@ def test_callbacks_follow_search_and_fit():
 def test_a_callback_ends_the_search():
     X, y, _ = data()
     watch = Count(2, "cross-validation")
-    model = KernelLogisticClassifier(hyperparameters=HyperparameterSearch(max_learning_iter=6)).set_callbacks(
-        watch
-    )
+    model = grouped(KernelLogisticClassifier, max_learning_iter=6).set_callbacks(watch)
     with pytest.warns(ConvergenceWarning, match="search for hyperparameters was interrupted") as caught:
         model.fit(X, y)
     assert caught[0].filename == __file__

@@ -95,10 +95,9 @@ def test_several_leaves_a_row_have_the_logistic_loss_and_the_prior_of_the_hierar
 )
 def test_what_needs_a_tree_says_so(settings, words):
     X, Y = _rows(["dog", "wolf", "cat"])
+    model, y = grouped(lw.KernelLogisticClassifier, taxonomy=_GRAPH, **settings), Y.idxmax(axis=1)
     with pytest.raises(ValueError, match=words):
-        grouped(lw.KernelLogisticClassifier, taxonomy=_GRAPH, **settings).fit(
-            X, Y if settings else Y.idxmax(axis=1)
-        )
+        model.fit(X, Y if settings else y)
 
 
 @pytest.mark.parametrize("normalized", [False, True])

@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 from labelweave import MaxMarginClassifier
 from labelweave.features import FeatureMatrix, ForestKernel, LinearKernel, RBFKernel
 from labelweave.features.forest import Forest
-from labelweave.foundation.loops.trees import find_leaves
+from labelweave.foundation.loops.tables import find_leaves
 from labelweave.model_files import ModelFileError, load_object, save_object
 from labelweave.model_files.storable import made_of_state
 

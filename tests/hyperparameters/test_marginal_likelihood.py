@@ -10,7 +10,7 @@ from labelweave.features.gram import LowRankGram
 from labelweave.features.gram.sources import KernelSource
 from labelweave.features.kernels import PolynomialKernel, RBFKernel
 from labelweave.foundation.arrays import Workers
-from labelweave.problems.hyperparameters.marginal_likelihood import MarginalLikelihood
+from labelweave.problems.hyperparameters.cross_validation import MarginalLikelihood
 from labelweave.problems.hyperparameters.priors import FeatureWidths, LearnedIntercepts
 from reference.cross_validation_twin import FAMILIES, TIGHT, Problem, family, slope_along
 from reference.laplace_twin import evidence, inducing_prior

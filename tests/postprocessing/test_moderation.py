@@ -5,7 +5,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from labelweave.postprocessing.moderation import mean_log_expit, mean_log_softmax
+from labelweave.estimators.kernel_logistic.probabilities import mean_log_expit, mean_log_softmax
 
 
 @pytest.mark.parametrize("mean", [-30.0, -5.0, -0.3, 0.0, 2.0, 10.0])

@@ -8,7 +8,7 @@ from typing import Any
 from distributed import Client, get_client
 
 from labelweave.decisions.base import DecisionClassifier
-from labelweave.estimators.progress import fit_method
+from labelweave.estimators.journal import fit_method
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,6 @@ from labelweave.dask.rows import (
     Counts,
     Facts,
     facts_of_features,
-    given_entries,
     itself,
     labels_of,
     read_rows,
@@ -30,13 +30,12 @@ from labelweave.dask.rows import (
     some_rows,
     stacked_entries,
     tags_in,
-    weights_of,
     with_labels,
 )
 from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered, wait_for_some
 from labelweave.estimators.entry_weights import RATES_OF_CLASSES, rates_by
-from labelweave.estimators.progress import refuse_no_weight
+from labelweave.estimators.journal import refuse_no_weight
 from labelweave.estimators.targets import TargetForm, node_name, read_targets, require_observed, taxonomy_of
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, RowsByLabels
@@ -276,7 +275,7 @@ def corrected_by(client: Client, data: ReadData, flip_rates: Any) -> ReadData:
 def gathered_labels(client: Client, data: ReadData) -> tuple[LabelMatrix, Array]:
     """Bring the labels and weights of all rows to the client."""
     labels = gathered(client, client.map(labels_of, data.rows, form=data.form, pure=False))
-    weights = gathered(client, client.map(weights_of, data.rows, pure=False))
+    weights = gathered(client, client.map(attrgetter("weights"), data.rows, pure=False))
     return LabelMatrix.stacked(labels), np.concatenate(weights)
 
 
@@ -284,7 +283,7 @@ def gathered_entries(client: Client, data: ReadData) -> RowsByLabels | sp.coo_ar
     """Bring the entry weights of all rows to the client; None if there are none."""
     if data.facts[0].n_weighted is None:
         return None
-    return stacked_entries(gathered(client, client.map(given_entries, data.rows, pure=False)))
+    return stacked_entries(gathered(client, client.map(attrgetter("entries"), data.rows, pure=False)))
 
 
 def _form_of(facts: Sequence[Facts]) -> TargetForm:

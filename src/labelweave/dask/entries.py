@@ -89,7 +89,7 @@ class EntriesApart(WeighedColumns):
     def __init__(self, parts: Parts, loss: RowsLoss, width: int) -> None:
         self._parts, self._loss = parts, loss
         self._own = Kept(self._make_own)
-        self.facts: Facts = self._summed(_facts)
+        self.facts: Facts = self._summed(Facts.of)
         self.is_quadratic, self.has_uniform_curvature = self.facts.is_quadratic, self.facts.is_uniform[0]
         self.shape, self.column_weights = (width, loss.labels.n_labels), self.facts.columns
         self.least = self.facts.least
@@ -209,10 +209,6 @@ class TurnedEntriesApart:
 
 def _total(entries: LabelEntries) -> float:
     return float(entries.column_weights.sum(dtype=np.float64))
-
-
-def _facts(part: PartOfLoss) -> Facts:
-    return Facts.of(part)
 
 
 def _seen(

@@ -41,7 +41,7 @@ class Mapped(Sized):
         table = (features.with_constant(constant) if constant else features).data
         self.map = explicit_map(table, dtype, Workers())
 
-    def product(self, name: str, table: Array) -> Array:
+    def product(self, table: Array, *, name: str) -> Array:
         """Call a method of the map that returns an array."""
         with Workers().running():
             return np.asarray(getattr(self.map, name)(aligned(table)))
@@ -85,7 +85,7 @@ class PartitionedMap(FactorMap):
         return EntriesApart(self._parts, loss, self.shape[1]), FactorMap(self.shape[1])
 
     def image(self, factor: Array) -> Array:
-        return np.concatenate(self._parts.each(_image, factor))
+        return np.concatenate(self._parts.each(partial(Mapped.product, name="image"), factor))
 
     def __matmul__(self, factor: Array) -> Array:
         return self.image(np.asarray(factor, self.dtype))
@@ -95,22 +95,10 @@ class PartitionedMap(FactorMap):
         return self.image(np.eye(self.shape[1], dtype=self.dtype))
 
     def gradient(self, derivatives: Array) -> Array:
-        return np.asarray(self._parts.summed(_gradient, derivatives))
+        return np.asarray(self._parts.summed(partial(Mapped.product, name="gradient"), derivatives))
 
     def squares(self, weights: Array) -> Array:
-        return np.asarray(self._parts.summed(_squares, weights))
-
-
-def _image(part: Mapped, factor: Array) -> Array:
-    return part.product("image", factor)
-
-
-def _gradient(part: Mapped, derivatives: Array) -> Array:
-    return part.product("gradient", derivatives)
-
-
-def _squares(part: Mapped, weights: Array) -> Array:
-    return part.product("squares", weights)
+        return np.asarray(self._parts.summed(partial(Mapped.product, name="squares"), weights))
 
 
 class PartitionedFeatures(FeatureMatrix):
@@ -214,7 +202,7 @@ class PartitionedFeatures(FeatureMatrix):
         return PartitionedKernelMatrix(self._client, self._read, kernel, make, is_verbose=self._is_verbose)
 
     def row_counts(self) -> npt.NDArray[Any] | None:
-        counts = self._parts.each(_row_counts, None)
+        counts = self._parts.gathered(lambda part: part.features.row_counts())
         return None if any(part is None for part in counts) else np.concatenate(counts)
 
     def squared_norms(self) -> npt.NDArray[np.float64]:
@@ -227,10 +215,6 @@ class PartitionedFeatures(FeatureMatrix):
 def _transformed(rows: ReadRows, of_rows: Callable[..., Any]) -> ReadRows:
     with Workers().running():
         return replace(rows, features=in_memory_or_file(of_rows(rows.features)))
-
-
-def _row_counts(part: ReadRows, _: None) -> Any:
-    return part.features.row_counts()
 
 
 def _squared_norms(part: ReadRows, constant: float) -> Array:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -85,10 +86,6 @@ def _own(which: Array, begin: int, n_rows: int) -> tuple[Array, Array]:
     return own, which[own] - begin
 
 
-def _left(factor: FactorRows) -> Array:
-    return factor.left
-
-
 def _at(factor: FactorRows, places: Array) -> Array:
     return np.hstack([np.empty((len(places), 0)), *(columns[places] for columns in factor.columns)])
 
@@ -156,7 +153,7 @@ class PartitionedKernelMatrix(GrowingRows):
             ]
         )
         self._active = np.concatenate([self._active, pivots])
-        left = np.concatenate(self._factor.gathered(_left))
+        left = np.concatenate(self._factor.gathered(attrgetter("left")))
         if self._is_verbose and time.monotonic() - self._said > SAY_EVERY:
             self._said = time.monotonic()
             sys.stderr.write(f"labelweave: {len(self._active)} columns of a factor of the kernel matrix\n")

@@ -17,9 +17,8 @@ from labelweave.dask.rows import Held, ReadRows, Sized
 from labelweave.dask.tasks import never_stops
 from labelweave.dask.waiting import gathered
 from labelweave.estimators import LabelTreeClassifier
-from labelweave.estimators.journal import Journal
+from labelweave.estimators.journal import FitArguments, Journal
 from labelweave.estimators.label_tree.fit import TreeSettings, make_trees, tree_problem, warn_of_size
-from labelweave.estimators.progress import FitArguments
 from labelweave.foundation.arrays import Workers
 from labelweave.labels.label_tree import LabelTree
 from labelweave.problems.margin_blocks import KeptBlock

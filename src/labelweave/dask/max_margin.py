@@ -31,7 +31,6 @@ from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMean
-from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.covariance.base import read_covariances
 from labelweave.solvers import SolverResult, Status, TraceRecord
 
@@ -93,11 +92,6 @@ def _travel(
 def _common(model: MaxMarginClassifier, data: ReadData, settings: MarginSettings) -> Common:
     form, n_labels = data.form, len(data.counts.positives)
     covariance = read_covariances(model.label_covariance, None, n_labels, form.classes)[0]
-    if isinstance(covariance, WeightedCovariance):
-        raise ParameterError(
-            "`label_covariance` has weights that are learned, and partitioned rows do not allow this; give "
-            "its attribute .fixed, with weights learned on a sample of the rows."
-        )
     model.label_covariance_, model.C_ = covariance, float(model.C)
     variances = covariance.variances()
     roots = None if covariance.is_diagonal or variances is None else np.sqrt(variances)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from operator import attrgetter
+from typing import Any, TypeVar
 
 import numpy as np
 from distributed import Client
@@ -17,7 +18,6 @@ from labelweave.dask.decisions import fit_decider
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.dask.graph_margin import PartitionedGraphData
 from labelweave.dask.partitions import row_partitions
-from labelweave.dask.rows import ReadRows, weights_of
 from labelweave.dask.table_model import fit_frames
 from labelweave.dask.waiting import gathered
 from labelweave.decisions import (
@@ -34,15 +34,13 @@ from labelweave.estimators import (
     LabelTreeClassifier,
     LowRankClassifier,
     MaxMarginClassifier,
-    RankSearch,
     TableModel,
 )
 from labelweave.estimators.base import LabelClassifier
-from labelweave.estimators.parameters import ARD
-from labelweave.estimators.progress import FitArguments
+from labelweave.estimators.journal import FitArguments
+from labelweave.estimators.parameters import refuse_together
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import read_entry_weights
-from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.sklearn_compat import callbacks_of
 
 Model = TypeVar("Model")
@@ -102,42 +100,20 @@ def _gathered_targets(client: Client, data: ReadData) -> tuple[Any, Any]:
     """Bring labels, or the class of each row, and weights to the client."""
     if data.form.kind == "labels":
         return gathered_labels(client, data)
-    classes = gathered(client, client.map(_targets_of, data.rows, pure=False))
-    weights = gathered(client, client.map(weights_of, data.rows, pure=False))
+    classes = gathered(client, client.map(attrgetter("targets"), data.rows, pure=False))
+    weights = gathered(client, client.map(attrgetter("weights"), data.rows, pure=False))
     return np.concatenate(classes), np.concatenate(weights)
 
 
-def _targets_of(rows: ReadRows) -> Any:
-    return rows.targets
-
-
-class Family(NamedTuple):
-    """The fit of a class of models to partitions, and the parameter values that it supports."""
-
-    fit: Callable[..., None]
-    takes: Mapping[str, Sequence[Any]]
-
-
-FAMILIES: dict[type, Family] = {
-    AutoLabelClassifier: Family(automatic.fit_to, {"time_limit": [None]}),
-    KernelLogisticClassifier: Family(kernel_logistic, {
-        "scaling": ["none"], "warm_start": [False],
-        "solver": ["auto", "function_gradients", "symmetrized_gradients"],
-    }),
-    LabelGraphClassifier: Family(label_graph, {
-        "kernel": ["linear"], "scaling": ["none"], "inputs": ["features"], "warm_start": [False],
-    }),
-    LabelTreeClassifier: Family(label_tree.fit_to, {}),
-    LowRankClassifier: Family(low_rank, {
-        "scaling": ["none"], "hyperparameters": ["fixed"], "warm_start": [False],
-    }),
-    MaxMarginClassifier: Family(max_margin.fit_to, {
-        "scaling": ["none"], "hyperparameters": ["fixed"], "warm_start": [False],
-        "solver": ["auto", "coordinate_ascent"], "prune": ["off"],
-        "n_jobs": [None],
-    }),
-}  # fmt: skip
-_IN_MEMORY = {"precomputed": "a kernel between rows", ARD: "a kernel of one width"}
+FAMILIES: dict[type, Callable[..., None]] = {
+    AutoLabelClassifier: automatic.fit_to,
+    KernelLogisticClassifier: kernel_logistic,
+    LabelGraphClassifier: label_graph,
+    LabelTreeClassifier: label_tree.fit_to,
+    LowRankClassifier: low_rank,
+    MaxMarginClassifier: max_margin.fit_to,
+}
+"""The fits of classes of models to partitions."""
 _DECIDERS = (
     CalibratedLabelClassifier, ConformalLabelClassifier, HierarchicalClassifier, TunedThresholdClassifier,
 )  # fmt: skip
@@ -209,7 +185,7 @@ def fit_to(model: Any, client: Client, data: ReadData, *, is_part: bool = False,
     names = data.facts[0].names
     if names is not None:
         model.feature_names_in_ = names.astype(object)
-    FAMILIES[type(model)].fit(model, client, data, is_part=is_part, start=start)
+    FAMILIES[type(model)](model, client, data, is_part=is_part, start=start)
     return model
 
 
@@ -226,26 +202,8 @@ def refuse_in_memory(model: Any) -> None:
         _refuse_kind(kind)
     if callbacks_of(model):
         raise ValueError("callbacks are for data in memory; remove them for Dask collections.")
-    if kind not in FAMILIES:
-        return
-    for name, allowed in FAMILIES[kind].takes.items():
-        value = getattr(model, name)
-        if not any(value is one or (isinstance(value, type(one)) and value == one) for one in allowed):
-            raise ParameterError(
-                f"`{name}={value!r}` is for data in memory; with Dask collections {kind.__name__} takes "
-                f"{' or '.join(map(repr, allowed))}."
-            )
-    kernel = getattr(model, "kernel", None)
-    kernels = kernel if isinstance(kernel, list | tuple) else [kernel]
-    in_memory = next((one for one in kernels if isinstance(one, str) and one in _IN_MEMORY), None)
-    if in_memory is not None:
-        raise ValueError(
-            f"kernel={in_memory!r} is for data in memory; pass the features and {_IN_MEMORY[in_memory]}."
-        )
-    if isinstance(getattr(model, "rank", None), RankSearch):
-        raise ValueError("rank is a RankSearch, which is for data in memory; pass a number.")
-    if kind is MaxMarginClassifier and isinstance(kernel, list | tuple):
-        raise ValueError("kernel is a list of kernels, which are for data in memory; pass one kernel.")
+    if kind in FAMILIES:
+        refuse_together(model, {"partitions": ""})
 
 
 def _refuse_kind(kind: type) -> None:

@@ -375,10 +375,6 @@ def rows_of(features: FeatureMatrix) -> Any:
     return pd.DataFrame(features.data, columns=features.names)
 
 
-def weights_of(rows: ReadRows) -> Array:
-    return rows.weights
-
-
 def entries_of(rows: ReadRows, labels: LabelMatrix) -> RowsByLabels | sp.coo_array | None:
     """Return the entry weights of a partition, including those for soft targets."""
     return sure_weights(labels, rows.entries)
@@ -402,11 +398,6 @@ def some_rows(rows: ReadRows, which: Array) -> ReadRows:
         weights=rows.weights[which],
         entries=entries,
     )
-
-
-def given_entries(rows: ReadRows) -> RowsByLabels | sp.coo_array | None:
-    """Return the weights of entries as the user passed them."""
-    return rows.entries
 
 
 def stacked_entries(parts: Sequence[RowsByLabels | sp.coo_array]) -> RowsByLabels | sp.coo_array:

@@ -25,7 +25,7 @@ from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.datasets import TableColumns, TableVectorizer
 from labelweave.datasets.table_cells import refuse_no_scale
 from labelweave.datasets.table_columns import kinds_of_frames, with_kinds
-from labelweave.datasets.vector_blocks import DenseBlock
+from labelweave.datasets.vector_files import DenseBlock
 from labelweave.estimators import TableModel
 from labelweave.estimators.table_model import frame_of
 

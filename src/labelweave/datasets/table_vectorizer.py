@@ -39,7 +39,7 @@ from labelweave.datasets.text_encoders import (
     encoded,
     refuse_encoder,
 )
-from labelweave.datasets.vector_blocks import DenseBlock
+from labelweave.datasets.vector_files import DenseBlock
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.arguments import ParameterError, checked
 from labelweave.foundation.array_types import Array

@@ -19,15 +19,16 @@ from labelweave.decisions.label_scores import TrainingRows, rows_of, score_block
 from labelweave.estimators.base import NOT_THE_FIT, CheckedParameters
 from labelweave.estimators.entry_weights import corrected_like
 from labelweave.estimators.held_out import HeldOutScores, Share
-from labelweave.estimators.journal import Journal, data_fingerprint
-from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.parameters import Parameters
-from labelweave.estimators.progress import (
+from labelweave.estimators.journal import (
+    Journal,
     as_before_if_refused,
+    data_fingerprint,
     given_weights,
     refuse_no_weight,
     where_rows_are,
 )
+from labelweave.estimators.label_predictions import LabelPredictions
+from labelweave.estimators.parameters import Parameters
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
 from labelweave.estimators.targets import (

@@ -11,8 +11,8 @@ from sklearn.utils import get_tags
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Share
+from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.parameters import RandomState
-from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array, PerLabel
 from labelweave.foundation.sklearn_compat import Interval, Options, StrOptions

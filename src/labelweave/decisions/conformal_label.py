@@ -11,8 +11,8 @@ import numpy as np
 
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import TrainingRows, one_split, score_held_out
+from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.parameters import RandomState
-from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array

@@ -14,8 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.decisions.base import DecisionClassifier, decision_fit
 from labelweave.decisions.label_scores import TrainingRows, decision_level, row_blocks, score_blocks
+from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.progress import where_rows_are
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions

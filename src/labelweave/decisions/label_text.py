@@ -18,7 +18,7 @@ from labelweave.decisions.label_scores import decision_level, row_blocks, score_
 from labelweave.decisions.text_prior import PriorTask, TextPrior, seen_labels
 from labelweave.estimators import KernelLogisticClassifier
 from labelweave.estimators.added_labels import with_more_labels
-from labelweave.estimators.progress import where_rows_are
+from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.targets import TargetForm, node_name, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.features.feature_matrix import LARGEST_FEATURE

@@ -11,8 +11,8 @@ from sklearn.utils.metaestimators import available_if
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Rule, Share, best_thresholds
+from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.parameters import RandomState
-from labelweave.estimators.progress import where_rows_are
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.model_files import ModelFileError, storable

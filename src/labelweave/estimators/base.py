@@ -18,16 +18,17 @@ from labelweave.estimators.entry_weights import (
     corrected_by,
     weights_by_class,
 )
-from labelweave.estimators.journal import Journal, data_fingerprint
-from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.parameters import MEAN, Parameters
-from labelweave.estimators.progress import (
+from labelweave.estimators.journal import (
     FitArguments,
+    Journal,
+    data_fingerprint,
     fit_method,
     given_weights,
     refuse_no_weight,
     warn_of_end,
 )
+from labelweave.estimators.label_predictions import LabelPredictions
+from labelweave.estimators.parameters import MEAN, Parameters, refuse_together
 from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.seen_rows import SeenRows, kept_rows
 from labelweave.estimators.stored_form import FORM, check_columns
@@ -174,6 +175,9 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     """What model files have of fitted attributes; subclasses add theirs."""
 
     __getattr__ = attribute_of_scorer
+
+    def _refuse_together(self) -> None:
+        refuse_together(self)
 
     @property
     def _budget(self) -> float:
@@ -349,10 +353,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         if self.class_weight is None:
             return weights
         if self._form.kind == "labels":
-            raise ParameterError(
-                f"`class_weight` of {type(self).__name__} needs one class per row, but y has many labels; "
-                "use sample_weight, or MaxMarginClassifier, LowRankClassifier or BinaryRelevance."
-            )
+            refuse_together(self, {"weights of rows alone": ""})
         found, factors = self._weighted_by_class(labels, weights)
         if factors is not None:
             found = found * np.where(labels.to_signs()[:, 0] > 0, *factors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 
 from labelweave.estimators.base import CheckedParameters, LabelClassifier
-from labelweave.estimators.parameters import ARD, COUNT, Parameters, keep_parameters
-from labelweave.estimators.progress import warn_of_end
-from labelweave.estimators.scaling import choose_scaling
+from labelweave.estimators.journal import warn_of_end
+from labelweave.estimators.parameters import ARD, COUNT, Parameters, keep_parameters, refuse_together
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.features import (
     ARDKernel,
@@ -35,37 +34,93 @@ from labelweave.features.gram.sources import (
     kernel_source,
 )
 from labelweave.features.kernels.kernel import part_of_others
-from labelweave.foundation.arguments import ParameterError, ParameterMessage
-from labelweave.foundation.array_types import Array
+from labelweave.foundation.arguments import ParameterMessage
+from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Named, Numbers, Optional
+from labelweave.problems.hyperparameters.out_of_fold import oof_loss
 
 if TYPE_CHECKING:
     from labelweave.problems.hyperparameters.search import LearnedParameters, SearchRecord
+
+_MOST_ROWS = 1000  # among which a scaling is chosen: two eigendecompositions of their kernel matrix
+_MOST_LABELS = 256
+_VECTOR = 32
+_FULL = 0.1  # of the entries of sparse rows: as a dense array they take at most seven times the memory
+_MOST_ENTRIES = 50_000_000  # of the dense array, 400 MB
+
+
+def choose_scaling(
+    features: FeatureMatrix, targets: Array, kernel_of: Callable[[FeatureMatrix], Kernel],
+    folds: PerRow | None = None,
+) -> FeatureScaling | None:  # fmt: skip
+    """Choose the scaling with the least out-of-fold squared error of kernel ridge regression.
+
+    Dense features: "standard", "quantile" or, with 32 and more columns as in embeddings, "unit".  Sparse
+    ones: "unit", or None for unscaled.  Sparse ones with a tenth of all entries or more, as tables of
+    numbers and categories have: as dense ones, or None; unit lengths would mix their columns, which trees
+    split on.  At most 1,000 rows, the same in every call, and the 256 labels that vary most are used.
+
+    Parameters
+    ----------
+    features : FeatureMatrix of shape (n, d)
+        The training rows.
+    targets : ndarray of shape (n, L)
+        Targets of the regression; NaN where unobserved.
+    kernel_of : callable
+        Maps features to their kernel.
+    folds : ndarray of int, shape (n,), default=None
+        Fold numbers; None for leave-one-out.
+    """
+    lengths = features.squared_norms()
+    if features.is_sparse and np.allclose(lengths[lengths > 0], 1.0, atol=1e-6) and lengths.any():
+        return None  # of unit length already, as texts are, or empty
+    table, found = _written_out(features), list[FeatureScaling | None]()
+    if table is None:
+        found = [FeatureScaling("unit"), None]
+    else:
+        found = [FeatureScaling.fit(kind, table) for kind in ("standard", "quantile")]
+        is_vector = not features.is_sparse and features.shape[1] >= _VECTOR
+        found += [None] if features.is_sparse else [FeatureScaling("unit")] if is_vector else []
+    rows = drawn_rows(len(features), _MOST_ROWS)
+    targets, folds = targets[rows], None if folds is None else folds[rows]
+    if targets.shape[1] > _MOST_LABELS:
+        spread = np.nan_to_num(np.nanvar(targets, axis=0))
+        targets = targets[:, np.argsort(-spread, kind="stable")[:_MOST_LABELS]]
+    losses = []
+    for scaling in found:
+        some = features.rows(rows) if scaling is None else scaling(features.rows(rows))
+        some = some.astype(np.float64)
+        placed = some.placed()
+        losses.append(oof_loss(kernel_of(some).block(placed, placed), targets, folds))
+    return found[int(np.argmin(losses))]
+
+
+def drawn_rows(n: int, most: int) -> Array:
+    """Sample at most this many of n rows, the same in every call, in their order."""
+    if n <= most:
+        return np.arange(n)
+    rows: Array = np.sort(np.random.default_rng(0).choice(n, most, replace=False))
+    return rows
+
+
+def _written_out(features: FeatureMatrix) -> FeatureMatrix | None:
+    """Return features as a dense array, if they are dense or rather full sparse rows."""
+    if not features.is_sparse:
+        return features
+    n_entries = features.shape[0] * features.shape[1]
+    is_full = features.data.nnz >= _FULL * n_entries and n_entries <= _MOST_ENTRIES
+    return FeatureMatrix(features.data.toarray()) if is_full else None
+
 
 TIES = ("shared", "scale", "class", "level", "subtree")
 _KERNEL_ROWS = 200  # whose kernel matrix is checked
 _FEWEST_ROWS = 20  # the check is not informative with fewer
 _ALIKE = 0.95
 _STRANGERS = 0.01
-
-
-def is_learned(label_covariance: Any) -> bool:
-    """Whether the search learns a covariance, or one of a list of them."""
-    if isinstance(label_covariance, list | tuple):
-        return any(is_learned(one) for one in label_covariance if not isinstance(one, list | tuple))
-    is_word = isinstance(label_covariance, str) and label_covariance == "learn"
-    return is_word or isinstance(label_covariance, Integral)
-
-
-def is_identity(label_covariance: Any) -> bool:
-    """Whether there is no covariance, or the identity by name, or a list of these."""
-    if isinstance(label_covariance, list | tuple):
-        return len(label_covariance) > 0 and all(map(is_identity, label_covariance))
-    return label_covariance is None or (isinstance(label_covariance, str) and label_covariance == "identity")
 
 
 class ParameterGroup(StoredParameters, CheckedParameters):
@@ -186,22 +241,6 @@ class KernelClassifier(LabelClassifier):
             return given
         return _USUAL_SEARCH if given == "learn" else None
 
-    def _refuse_unlearned(self) -> None:
-        is_open = {"label_covariance": is_learned(self.label_covariance), "kernel": self._has_widths}
-        name = next((name for name, holds in is_open.items() if holds), None)
-        if name is not None and self._search is None:
-            raise ParameterError(
-                f"`{name}={getattr(self, name)!r}` is learned, but `hyperparameters='fixed'`; pass "
-                "`hyperparameters='learn'`, or a fixed value."
-            )
-
-    def _refuse_searches(self, *names: str) -> None:
-        """Reject settings of a search that only kernel logistic models have."""
-        for name in names if self._search is not None else ():
-            given, usual = getattr(self._search, name), getattr(_USUAL_SEARCH, name)
-            if given != usual:
-                raise ParameterError(f"`{name}={given!r}` is for kernel logistic models; use {usual!r}.")
-
     @property
     def _most_learned(self) -> int:
         return 0 if self._search is None else self._search.max_learning_iter
@@ -215,10 +254,6 @@ class KernelClassifier(LabelClassifier):
         """Scale the training rows, and keep how; targets, NaN where unobserved, may choose the scaling."""
         if self.scaling == "none":
             return features
-        if self._is_precomputed:
-            raise ValueError(
-                f"scaling={self.scaling!r} is for features, but X is a kernel matrix; use scaling='none'."
-            )
         rows = np.flatnonzero(weights)
         some = features if len(rows) == len(features) else features.rows(rows)
         if self.scaling == "auto":
@@ -272,11 +307,8 @@ class KernelClassifier(LabelClassifier):
         return 1 if self._form.kind == "binary" else len(self.classes_)
 
     def _check_threshold(self) -> None:
-        if self.threshold != "auto" and self._form.is_ranked:
-            raise ParameterError(
-                f"`threshold={self.threshold!r}` is for many labels per row or two classes, but y has "
-                f"{len(self.classes_)} classes; use `threshold='auto'`."
-            )
+        if self._form.is_ranked:
+            refuse_together(self, {"ranked classes": len(self.classes_)})
         if self._form.kind == "binary":
             self._check_names_of_two()
 
@@ -303,10 +335,6 @@ class KernelClassifier(LabelClassifier):
         self.thresholds_ = np.full(self._n_columns, self._level)
 
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
-        if self.label_mean is not None and self._is_precomputed:
-            raise ValueError(
-                "label_mean has weights of features, but X is a kernel matrix; pass features and a kernel."
-            )
         return self._read_mean(features, self.classes_[-n_labels:])
 
     def _raw_scores(self, features: FeatureMatrix) -> Array:

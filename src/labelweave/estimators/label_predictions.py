@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.entry_weights import class_weight_state
-from labelweave.estimators.progress import where_rows_are
+from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
-from labelweave.estimators.progress import FitArguments, fit_method
+from labelweave.estimators.journal import FitArguments, fit_method
 from labelweave.estimators.targets import (
     TargetForm,
     check_lengths,

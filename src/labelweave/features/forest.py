@@ -116,7 +116,7 @@ class Forest(StoredParameters):
 
     def leaves(self, data: Any) -> Array:
         """Return the leaf, among those of all trees, of each row (n, d): (n, t); NaN is a missing value."""
-        from labelweave.foundation.loops.trees import find_leaves
+        from labelweave.foundation.loops.tables import find_leaves
 
         if data.shape[1] != self.n_features:
             raise ValueError(f"The rows have {data.shape[1]} features; pass the forest's {self.n_features}.")

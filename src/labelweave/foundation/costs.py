@@ -42,11 +42,7 @@ def warn_of_hard_margins(C: float, most: float, n_rows: int, tol: float) -> None
 
 def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the line that called this library, even through scikit-learn."""
-    frame, level = sys._getframe(2), 3
-    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+    frame, level, inside = sys._getframe(2), 3, ("labelweave", "sklearn", "contextlib")
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").split(".")[0] in inside:
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
-
-
-def _is_inside(module: str) -> bool:
-    return module.split(".", maxsplit=1)[0] in ("labelweave", "sklearn", "contextlib")

@@ -122,7 +122,10 @@ class CoupledGram:
         self.products += share
         total: Array | None = None
         for term in self.terms:
-            part = self._part(term, vectors, groups)
+            if groups is None or not self.is_separate:
+                part = term.covariance.around(term.product, vectors, self.workers)
+            else:
+                part = self._scaled(term, vectors, groups)
             if total is None:
                 total = part
             else:
@@ -132,9 +135,7 @@ class CoupledGram:
             total += self.intercept_variance * namespace(vectors).sum(vectors, axis=0)
         return total
 
-    def _part(self, term: GramTerm, vectors: Array, groups: Array | None) -> Array:
-        if groups is None or not self.is_separate:
-            return term.covariance.around(term.product, vectors, self.workers)
+    def _scaled(self, term: GramTerm, vectors: Array, groups: Array) -> Array:
         variances = term.covariance.diagonal()[groups % self.n_labels]
         used = np.flatnonzero(variances)  # labels without variance are omitted from the kernel product
         if len(used) == len(variances) or not is_numpy(vectors):

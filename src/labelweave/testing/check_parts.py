@@ -13,9 +13,8 @@ from labelweave.features import FeatureMatrix, Kernel, LinearKernel
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import numbers_of
-from labelweave.solvers.box_dual import Settled, dual_value, primal_value
+from labelweave.solvers.box_dual import MeasuredSolver, Settled, dual_value, primal_value
 from labelweave.solvers.frame import Solver, SolverResult, State
-from labelweave.solvers.measured import MeasuredSolver
 from labelweave.testing.checks import (
     ContractError,
     require,

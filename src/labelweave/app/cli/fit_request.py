@@ -39,7 +39,6 @@ _EXCLUSIONS: tuple[Exclusion, ...] = (
     (("dask",), ("data_taxonomy", "class_paths", _TEXTS, "answers", "label_names", "no_header", "dry_run",
       "groups", "encoder"),
      "{1} is for data in memory, and cannot be combined with --dask."),
-    (("dask",), _CHOICES, "--dask takes one --rank and --alpha, not a choice of several."),
     (("device",), ("dask", "compare"), "{} is for one fit on this machine, and cannot be combined with {}."),
     (("class_paths",), ("many_labels",), "{} has one class per row, which {} excludes."),
     (("one_class", "class_paths"), ("label_separator",),

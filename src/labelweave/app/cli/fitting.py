@@ -41,7 +41,7 @@ from labelweave.datasets.table_reading import features_in_blocks, table_features
 from labelweave.decisions.automatic import LARGEST_TABLE
 from labelweave.decisions.comparison import COSTS
 from labelweave.estimators import UnobservedLabelWarning
-from labelweave.estimators.encoder_weight import with_encoder_weight
+from labelweave.estimators.table_model import with_encoder_weight
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.config import config_context

@@ -37,6 +37,8 @@ from labelweave.decisions.automatic.table import (
 from labelweave.decisions.automatic.time_limit import maker_of
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.held_out import HeldOutScores
+from labelweave.estimators.journal import FitArguments, FitProgress, fit_method, warn_of_end, where_rows_are
+from labelweave.estimators.kernel_classifier import choose_scaling
 from labelweave.estimators.parameters import (
     POSITIVE,
     SHARED,
@@ -45,8 +47,6 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.progress import FitArguments, FitProgress, fit_method, warn_of_end, where_rows_are
-from labelweave.estimators.scaling import choose_scaling
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled

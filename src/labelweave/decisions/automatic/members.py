@@ -35,7 +35,7 @@ from labelweave.decisions.automatic.plan import (
 )
 from labelweave.decisions.automatic.scorers import ForestScorer
 from labelweave.decisions.automatic.table import Member, TrainingTable
-from labelweave.estimators.progress import FitProgress
+from labelweave.estimators.journal import FitProgress
 from labelweave.estimators.scorers import Scorer, kernel_scorer
 from labelweave.features import FeatureMatrix, ForestKernel, Kernel, LinearKernel, RBFKernel, ScaledKernel
 from labelweave.features.forest import Forest, single

@@ -13,8 +13,8 @@ import numpy as np
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.binary_relevance.fit import LinearFits, LinearProblem, fit_liblinear, fit_squared
 from labelweave.estimators.entry_weights import sure_weights
+from labelweave.estimators.journal import FitArguments, FitProgress, warn_of_end
 from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
-from labelweave.estimators.progress import FitArguments, FitProgress, warn_of_end
 from labelweave.estimators.scorers import LinearScorer
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import weights_of_entries

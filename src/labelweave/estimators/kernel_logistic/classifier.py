@@ -26,8 +26,8 @@ from labelweave.estimators.held_out import (
     reusable_splits,
     shown_splits,
 )
-from labelweave.estimators.journal import Journal
-from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, is_identity
+from labelweave.estimators.journal import FitArguments, FitProgress, Journal
+from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch
 from labelweave.estimators.kernel_logistic.fit import (
     FitSettings,
     FittedLikelihood,
@@ -35,7 +35,7 @@ from labelweave.estimators.kernel_logistic.fit import (
     LikelihoodFit,
     read_likelihood_data,
 )
-from labelweave.estimators.kernel_logistic.prior_choice import prior_family, refuse_priors
+from labelweave.estimators.kernel_logistic.prior_choice import check_priors, prior_family
 from labelweave.estimators.kernel_logistic.probabilities import KernelProbabilities
 from labelweave.estimators.parameters import (
     ARD,
@@ -49,12 +49,12 @@ from labelweave.estimators.parameters import (
     LearnableCovariance,
     MeanLike,
     RandomState,
+    is_identity,
     keep_parameters,
+    refuse_together,
 )
-from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.features import FeatureMatrix
-from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.arrays.homes import refuse
@@ -300,7 +300,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         kernels = self._starting_kernels(features, seed)
         family = prior_family(self, features, kernels, data.n_labels, seed, np.flatnonzero(data.weights))
         self._forget_expansion("posterior_", "log_marginal_likelihood_value_")
-        self._check_uncertainty(data)
+        if n_partial := len(data.partial):
+            refuse_together(self, {"inner nodes": n_partial})
         blocks = [] if search is None else _learning_blocks(search, data, cv, seed)
         searches = 0 if search is None or not blocks else search.max_learning_iter
         progress = FitProgress(self, arguments, tol=self.tol, searches=searches)
@@ -320,8 +321,6 @@ class KernelLogisticClassifier(KernelProbabilities):
         """Reject what has no form for arrays of other libraries than NumPy."""
         if len(data.partial) or data.parts is not None:
             refuse("A partially observed class, or columns of classes,", "pass X as a NumPy array")
-        if self._is_marginal:
-            refuse("`criterion='marginal_likelihood'`", "use 'log_loss', or X as a NumPy array")
 
     def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
         """Warn if learning the widths of many features, or exact solves of many rows, take long."""
@@ -353,7 +352,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         self._check_decision()
         self._set_threshold()
         if data.parts is not None:
-            self._refuse_for_columns(entry_weight)
+            refuse_together(self, {"columns": ""}, entry_weight=entry_weight)
         if not data.weights.any():
             raise ValueError(
                 "sample_weight leaves nothing to fit; at least one row with an observed label needs a "
@@ -365,22 +364,9 @@ class KernelLogisticClassifier(KernelProbabilities):
             data = data.weighted_by_class(labels, *self._weighted_by_class(labels, weights))
         return replace(data, is_precomputed=self._is_precomputed).with_loss(self.loss)
 
-    def _refuse_for_columns(self, entry_weight: Any) -> None:
-        """Reject what weighs labels or factorizes curvatures, where y has columns of classes."""
-        given = {"entry_weight": entry_weight, "class_weight": self.class_weight}
-        given |= {"flip_rates": self.flip_rates, "solver": None if self.solver == "auto" else self.solver}
-        given |= {"uncertainty": self.uncertainty, "criterion": "marginal" if self._is_marginal else None}
-        name = next((name for name, value in given.items() if value is not None), None)
-        if name is not None:
-            raise ParameterError(
-                f"`{name}` is given, but y has columns of classes, each with a softmax loss that takes none; "
-                "leave it out, or use MaxMarginClassifier or LowRankClassifier."
-            )
-
     def _refuse_together(self) -> None:
-        refuse_priors(self)
-        self._refuse_flat_decision(self.taxonomy)
-        self._refuse_uncertainty()
+        check_priors(self)
+        super()._refuse_together()
 
     def _settings(
         self, progress: FitProgress, workers: Workers, seed: int, iterations: int, journal: Journal

@@ -409,7 +409,7 @@ class LikelihoodFit:
         )
         if block.held_out.any():
             return CrossValidationLikelihood(family, folded, self.settings.workers, inner)
-        from labelweave.problems.hyperparameters.marginal_likelihood import MarginalLikelihood
+        from labelweave.problems.hyperparameters.cross_validation import MarginalLikelihood
 
         return MarginalLikelihood(family, folded, self.settings.workers, inner)
 

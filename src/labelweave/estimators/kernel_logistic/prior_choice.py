@@ -8,14 +8,14 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.estimators.kernel_classifier import TIES, is_identity, is_learned
+from labelweave.estimators.kernel_classifier import TIES
+from labelweave.estimators.parameters import is_identity, is_learned
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import Moments
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.labels import Taxonomy
-from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.covariance.base import read_covariance
 from labelweave.problems.hyperparameters.priors import (
     FeatureWidths,
@@ -36,7 +36,6 @@ _FIRST_INTERCEPT_VARIANCE = 1.0
 _ROWS_OF_MEAN = 1000
 _MOST_VARIANCE = 1e3
 _ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may have
-_TREE_TIES = ("level", "subtree")
 
 
 def prior_family(
@@ -100,32 +99,10 @@ def _tie(model: Any) -> Any:
     return "shared" if model._search is None else model._search.tie
 
 
-def refuse_priors(model: Any) -> None:
+def check_priors(model: Any) -> None:
     """Raise for parameters of a classifier that define no prior, whatever the data are."""
-    for one in _structures(model):
-        _check_structure(_tie(model), model.taxonomy, one)
-    model._refuse_unlearned()
-
-
-def _check_structure(tie: Any, taxonomy: Any, label_covariance: Any) -> None:
-    """Raise for two label structures, or one that forbids the tie."""
-    has_covariance = not is_identity(label_covariance)
-    if has_covariance and taxonomy is not None:
-        raise ParameterError(
-            "`taxonomy` and `label_covariance` are given, but labels have one structure; pass one of them."
-        )
-    if has_covariance and tie != "shared" and isinstance(label_covariance, WeightedCovariance):
-        raise ParameterError(
-            f"`tie={tie!r}` is invalid with a `label_covariance` of learned weights, whose parts share one "
-            "kernel; use `tie='shared'`, or a list of kernels with a part each."
-        )
-    in_tree = next(
-        (part for part in _pair_of_ties(tie) if isinstance(part, str) and part in _TREE_TIES), None
-    )
-    if in_tree is not None and taxonomy is None:
-        raise ParameterError(
-            f"`tie={in_tree!r}` needs a `taxonomy`; pass one, or use `tie='shared'`, 'scale' or 'class'."
-        )
+    _structures(model)
+    _pair_of_ties(_tie(model))
 
 
 def _family_of_kernel(

@@ -6,14 +6,15 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import log_expit, log_softmax, logit, softmax
+from scipy.special import log_expit, log_ndtr, log_softmax, logit, logsumexp, ndtri, softmax
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.added_labels import add_labels, widened_covariance
+from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.kernel_classifier import KernelClassifier
-from labelweave.estimators.kernel_logistic.fit import FittedLikelihood, LikelihoodData
+from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
-from labelweave.estimators.progress import where_rows_are
+from labelweave.estimators.parameters import refuse_together
 from labelweave.estimators.scorers import (
     OF_FEATURES,
     SUPPORT,
@@ -26,18 +27,71 @@ from labelweave.estimators.scorers import (
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram import FactorGram
-from labelweave.foundation.arguments import ParameterError
-from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
+from labelweave.foundation.array_types import Array, PerLabel, RowsByClasses, RowsByLabels
+from labelweave.foundation.arrays import panels
 from labelweave.labels import LabelCovariance, Taxonomy
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers, Optional
 from labelweave.postprocessing import best_parent, least_expected_loss, rejected
-from labelweave.postprocessing.moderation import mean_log_expit, mean_log_softmax
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.hyperparameters.search import LearnedParameters
 from labelweave.problems.laplace import LaplaceFactors, Posterior
 from labelweave.problems.losses import EntryLoss
 from labelweave.solvers import SolverResult
+
+_STEP, _NARROW, _WIDE = 0.5, 8.0, 40.0  # of the rule, and its ends over either density
+_LOG_POINTS = 9  # base 2
+# measured errors of probabilities are below _ERROR v / (v + _HALF) at variances v up to _WIDEST
+_ERROR, _HALF, _WIDEST = 0.03, 10.0, 1e3
+_VALUES_AT_ONCE = 4_000_000
+
+
+def mean_log_expit(means: Array, variances: Array) -> Array:
+    """Compute ``log E[expit(f)]`` for Gaussian f, accurate to 1e-9 for any variance.
+
+    The trapezoidal rule converges exponentially, over the Gaussian if narrow, else the logistic density.
+    """
+    deviations, below = np.sqrt(variances), -np.abs(means)
+    total = np.full(means.shape, -np.inf)
+    wide = deviations > 1.0
+    for t in np.arange(-_NARROW, _NARROW + _STEP, _STEP):
+        values = log_expit(below[~wide] + t * deviations[~wide]) - t * t / 2
+        total[~wide] = np.logaddexp(total[~wide], values)
+    total[~wide] -= np.log(2 * np.pi) / 2
+    for z in np.arange(-_WIDE, _WIDE + _STEP, _STEP):
+        values = log_expit(z) + log_expit(-z) + log_ndtr((below[wide] - z) / deviations[wide])
+        total[wide] = np.logaddexp(total[wide], values)
+    total += np.log(_STEP)
+    return np.where(means > 0, np.log1p(-np.exp(total)), total)
+
+
+def mean_log_softmax(means: RowsByClasses, covariances: Array) -> RowsByClasses:
+    """Compute ``log E[softmax(f)]`` for Gaussian f of covariances (n, C, C), by 512 Sobol points.
+
+    The error is below 0.03 at variances up to 1,000, and at most 0.003 at variances of 1.  Within it, and at
+    larger variances, the class of the greatest mean is the most probable one.
+    """
+    from scipy.stats.qmc import Sobol
+
+    n_classes = means.shape[1]
+    points = Sobol(n_classes, scramble=False).random_base2(_LOG_POINTS)
+    normal = ndtri(points + 0.5 / len(points))
+    found = np.empty(means.shape)
+    for rows in panels(len(means), max(1, _VALUES_AT_ONCE // normal.size)):
+        values, vectors = np.linalg.eigh(covariances[rows])
+        # the first points are the most even: they are for the largest eigenvalues
+        roots = (vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])[:, :, ::-1]
+        scores = means[rows, None, :] + normal @ roots.transpose(0, 2, 1)
+        found[rows] = logsumexp(log_softmax(scores, axis=2), axis=1)
+    found -= np.log(len(points))
+    every, best, top = np.arange(len(means)), means.argmax(axis=1), found.argmax(axis=1)
+    variances = np.einsum("ncc->n", covariances) / n_classes
+    error = np.where(variances > _WIDEST, 1.0, _ERROR * variances / (variances + _HALF))
+    near = np.exp(found[every, top]) - np.exp(found[every, best]) < error
+    pair = every[near], np.stack([best[near], top[near]])
+    found[pair] = found[pair][::-1]
+    return found
+
 
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 
@@ -264,29 +318,6 @@ class KernelProbabilities(KernelClassifier):
         found = self._covariances(features)
         return np.maximum(np.einsum("ngcc->ngc", found).reshape(len(found), -1), 0.0)
 
-    @property
-    def _is_marginal(self) -> bool:
-        return self._search is not None and bool(self._search.criterion == "marginal_likelihood")
-
-    def _refuse_uncertainty(self) -> None:
-        if not isinstance(self.loss, str) and (self._is_marginal or self.uncertainty is not None):
-            which = "`criterion='marginal_likelihood'`" if self._is_marginal else "`uncertainty='laplace'`"
-            raise ParameterError(f"{which} is for `loss='log_loss'`, but it is {self.loss!r}.")
-        if self.uncertainty is not None and self._is_precomputed:
-            raise ParameterError(
-                "`uncertainty='laplace'` needs the kernel of new rows with themselves, which X does not have "
-                "with `kernel='precomputed'`; pass features and a kernel."
-            )
-
-    def _check_uncertainty(self, data: LikelihoodData) -> None:
-        if self.uncertainty is not None and len(data.partial):
-            raise ValueError(
-                f"uncertainty='laplace' needs the class of every row, but {len(data.partial)} rows of y name "
-                "inner nodes of the taxonomy; leave these out, or use uncertainty=None."
-            )
-        if self.uncertainty is not None and data.features.is_distributed:
-            raise ValueError("uncertainty='laplace' needs rows in memory; use uncertainty=None.")
-
     def _keep_posterior(self, fitted: FittedLikelihood, features: FeatureMatrix) -> None:
         problem = fitted.problem
         scores = problem.product(fitted.dual.reshape(problem.shape), np.arange(problem.shape[1]))
@@ -330,19 +361,8 @@ class KernelProbabilities(KernelClassifier):
         return predicted
 
     def _check_decision(self) -> None:
-        if self.decision == "most_probable":
-            return
-        if self._form.kind == "labels":
-            raise ParameterError(
-                f"`decision={self.decision!r}` is for one class per row, but y has many labels per row."
-            )
-        self._refuse_flat_decision(self.taxonomy_)
-
-    def _refuse_flat_decision(self, taxonomy: Any) -> None:
-        if self.decision != "most_probable" and taxonomy is None:
-            raise ParameterError(
-                f"`decision={self.decision!r}` needs a `taxonomy`, or `decision='most_probable'`."
-            )
+        holds = {"many labels": self._form.kind == "labels", "no taxonomy": self.taxonomy_ is None}
+        refuse_together(self, {fact: "" for fact, is_so in holds.items() if is_so})
 
     def _starting_kernels(self, features: FeatureMatrix, seed: int) -> list[Kernel | None]:
         if self._is_precomputed:

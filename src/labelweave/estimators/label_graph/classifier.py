@@ -18,7 +18,7 @@ from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
 from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
-from labelweave.estimators.journal import Journal
+from labelweave.estimators.journal import FitArguments, FitProgress, Journal
 from labelweave.estimators.label_graph.choice import (
     choose_candidates,
     choose_graph,
@@ -48,12 +48,11 @@ from labelweave.estimators.parameters import (
     KernelLike,
     RandomState,
     keep_parameters,
+    refuse_together,
 )
-from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import weights_of_entries
 from labelweave.features import FeatureMatrix
-from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
@@ -289,10 +288,7 @@ class LabelGraphClassifier(LabelGraphModel):
             entries = entries_by_sign(labels, by_sign, entries)
         labels, costs = self._read_costs(labels, entries)
         if self.loss != "hamming" and (costs[labels.to_signs() != 0] != 1.0).any():
-            raise ParameterError(
-                f"`loss={self.loss!r}` is for whole label sets, but entries have costs or weights; leave "
-                'these out, or leave `loss` at "hamming".'
-            )
+            refuse_together(self, {"costs of entries": ""})
         if labels.observed is not None and (is_seen := np.diff(labels.observed.indptr) > 0) @ weights:
             weights = weights * is_seen  # the loss is a mean over rows with an observed label
         data, kept = kind(features, labels, weights, costs, self.loss), np.arange(len(features))

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.entry_weights import sure_weights
-from labelweave.estimators.journal import Journal
+from labelweave.estimators.journal import FitArguments, FitProgress, Journal
 from labelweave.estimators.label_tree.fit import LabelVectors, RowsOfTrees, TreeFit, TreeRows, TreeSettings
 from labelweave.estimators.label_tree.scorer import LabelTreeScorer
 from labelweave.estimators.label_tree.weighted_tree import FoundLabels
@@ -34,11 +34,9 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import check_lengths, node_name
 from labelweave.features import FeatureMatrix
-from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
@@ -231,11 +229,6 @@ class LabelTreeClassifier(LabelClassifier):
         return TreeRows(features, labels, weights, entries)
 
     def _learn(self, rows: RowsOfTrees, arguments: FitArguments) -> None:
-        if (self.n_trees or 1) > 1 and self.negatives == "all":
-            raise ParameterError(
-                f"`n_trees={self.n_trees}` with `negatives='all'` fits the same labels more than once; use "
-                "`n_trees=1`, or `negatives='reached'`."
-            )
         vectors = None if self.tree is None or isinstance(self.tree, Taxonomy) else self.tree
         journal = self._open_journal(**rows.marks, tree=vectors)
         seed = journal.recall("seed", lambda: int(check_random_state(self.random_state).randint(2**31 - 1)))

@@ -17,7 +17,7 @@ from sklearn.utils import check_random_state
 
 from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.entry_weights import SignFactors
-from labelweave.estimators.journal import Journal
+from labelweave.estimators.journal import FitArguments, FitProgress, Journal, warn_of_end
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, KernelClassifier
 from labelweave.estimators.low_rank.fit import (
     End,
@@ -45,12 +45,10 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.progress import FitArguments, FitProgress, warn_of_end
 from labelweave.estimators.scorers import FactorScorer
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.features import FeatureMatrix
 from labelweave.features.gram.sources import KernelSource
-from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix
@@ -326,20 +324,6 @@ class LowRankClassifier(KernelClassifier):
         fitted, self.alpha_ = fit_within_bound(ready, bounded, start)
         self.hyperparameters_["alpha"] = self.alpha_
         return fitted
-
-    def _refuse_together(self) -> None:
-        search, ranks = self._search, self._ranks
-        if self.penalty == "trace_bound" and (ranks is not None or self.alpha == 0):
-            raise ParameterError(
-                "`penalty='trace_bound'` needs `alpha` > 0, the largest trace norm, and a number as `rank`; "
-                "for a RankSearch use `penalty='trace_norm'`, with the same solutions."
-            )
-        self._refuse_searches("learning_blocks", "criterion", "tie")
-        if search is not None and ranks is None and (self.loss, self.penalty) != ("squared_error", "ridge"):
-            raise ParameterError(
-                "`hyperparameters='learn'` is for `loss='squared_error'` with `penalty='ridge'`, but they "
-                f"are {self.loss!r} and {self.penalty!r}; use these, or a RankSearch over `alphas`."
-            )
 
     @property
     def _ranks(self) -> RankSearch | None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from labelweave.estimators.held_out import held_out_rows, reusable_splits
-from labelweave.estimators.journal import Journal
+from labelweave.estimators.journal import Journal, warn_of_end
 from labelweave.estimators.kernel_classifier import ParameterGroup
 from labelweave.estimators.low_rank.fit import FittedFactors, LowRankData, LowRankSettings
 from labelweave.estimators.low_rank.path import (
@@ -29,7 +29,6 @@ from labelweave.estimators.low_rank.path import (
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
 from labelweave.estimators.low_rank.starts import Start, continued
 from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, keep_parameters
-from labelweave.estimators.progress import warn_of_end
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array

@@ -20,7 +20,7 @@ from sklearn.utils import check_random_state
 
 from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
-from labelweave.estimators.journal import Journal
+from labelweave.estimators.journal import FitArguments, FitProgress, Journal
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, KernelClassifier
 from labelweave.estimators.max_margin.fit import DualVariables, MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
@@ -44,13 +44,11 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.progress import FitArguments, FitProgress
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.estimators.sparse_scorer import SparseScorer
 from labelweave.estimators.targets import read_entry_weights, weights_of_entries
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
-from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.config import was_interrupted
 from labelweave.foundation.costs import warn_of_hard_margins
@@ -312,7 +310,7 @@ class MaxMarginClassifier(KernelClassifier):
         journal = self._open_journal(X=rows.features.data, y=y, weights=weights, start=start)
         learned = None
         if (search := self._search) is not None:
-            from labelweave.estimators.max_margin.learning import learn_margins
+            from labelweave.estimators.max_margin.part_weights import learn_margins
 
             learned = learn_margins(self, search, rows.features, labels, (row_weights, entries), journal)
         covariances = self._covariances(labels) if learned is None else [learned.covariance]
@@ -360,24 +358,18 @@ class MaxMarginClassifier(KernelClassifier):
         task = MarginTask(data, source, explicit, settings, journal, further)
         rows = np.arange(len(features))
         progress.keep = lambda model, fitted: model._keep_scores(fitted, features, rows, factor)
-        fitted = self._solve_task(task, covariances, dual)
+        if any(isinstance(covariance, WeightedCovariance) for covariance in covariances):
+            from labelweave.estimators.max_margin.part_weights import fit_with_weights
+
+            known = self._end.weights if self._end else ()
+            fitted = fit_with_weights(task, covariances, dual, known)
+        else:
+            fitted = task.solve(dual)
         self._keep_scores(fitted, features, rows, factor)
         dual = fitted.dual() if self.warm_start or self._seen is not None else None
         weights = tuple(one.weights for one in fitted.covariances)
         self._end = None if dual is None else DualVariables(dual, self.C_, self._form, weights)
         return fitted.result
-
-    def _solve_task(self, task: MarginTask, covariances: list[LabelCovariance], dual: Any) -> MarginFit:
-        if not any(isinstance(covariance, WeightedCovariance) for covariance in covariances):
-            return task.solve(dual)
-        if self.prune != "off":
-            raise ParameterError(
-                f"`prune={self.prune!r}` fits labels one by one, but the weights of `label_covariance` are "
-                "learned from all; use `prune='off'`, or `label_covariance.fixed`."
-            )
-        from labelweave.estimators.max_margin.part_weights import fit_with_weights
-
-        return fit_with_weights(task, covariances, dual, self._end.weights if self._end else ())
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)
@@ -451,13 +443,7 @@ class MaxMarginClassifier(KernelClassifier):
         self.label_covariance_ = [wide] if self._is_sum else wide
 
     def _refuse_together(self) -> None:
-        self._refuse_unlearned()
-        self._refuse_searches("tie")
-        if self.label_mean is not None and self.prune != "off":
-            raise ParameterError(
-                f"`prune={self.prune!r}` sets weights to 0 that `label_mean` sets to other values; use one "
-                "of them."
-            )
+        super()._refuse_together()
         has_matrix = isinstance(self.kernel, str) and self.kernel not in ("linear", "cosine")
         if has_matrix and self.kernel_rank is None:
             refuse_solver(self.solver, "kernels", *NO_ROWS_TO_WALK)

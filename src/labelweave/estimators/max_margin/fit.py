@@ -66,7 +66,7 @@ from labelweave.solvers import (
     TraceRecord,
     WorkingSetAscent,
 )
-from labelweave.solvers.measured import MeasuredSolver
+from labelweave.solvers.box_dual import MeasuredSolver
 
 _SINGLE_PRECISION_GAP = 5e-5  # the gap due to rounding in steps of all variables together
 _SHORT_TOL = 1e-3  # 16-bit weights have a gap of about 1e-5 at C = 1; blocks where it is too large keep 64
@@ -393,7 +393,7 @@ class _GramTask:
         rival = rounds_of_the_rival(n, n_labels, settings.tol, is_coupled=not covariance.is_diagonal)
         solver = BlockAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
         problem = BlockMargins(self.box, *self.parts, resources, gram)
-        result, state = self.ascend("blocks first", solver, problem, dual)
+        result, state = self.run("blocks first", solver, problem, _begin(solver, problem, dual))
         if result.status is not Status.HANDED_OVER:
             return result
         del problem
@@ -429,22 +429,17 @@ class _GramTask:
             return sum_margins(self.box, task.terms, self.parts[1], resources)
         return kernel_margins(self.box, *self.parts, resources, gram)
 
-    def ascend(self, stage: str, solver: Any, problem: Any, dual: RowsByLabels | None) -> tuple[Any, Any]:
-        start = None if dual is None else solver.start(problem, problem.start(dual))
-        return self.run(stage, solver, problem, start)
-
     def ascend_by_blocks(self, dual: RowsByLabels | None) -> SolverResult:
         settings = self.settings
         problem = BlockMargins(self.box, *self.parts, self.resources(self.first_precision()))
         solver = BlockAscent(settings.tol, settings.max_iter, settings.seed)
-        return self.ascend("blocks", solver, problem, dual)[0]
+        return self.run("blocks", solver, problem, _begin(solver, problem, dual))[0]
 
     def ascend_by_pairs(self, dual: RowsByLabels | None) -> SolverResult:
         """Iterate over pairs of variables, the paper's Algorithm 1."""
         problem = WorkingSetMargins(self.box, *self.parts, self.resources(np.float64))
-        return self.ascend(
-            "pairs", WorkingSetAscent(self.settings.tol, self.settings.max_iter), problem, dual
-        )[0]
+        solver = WorkingSetAscent(self.settings.tol, self.settings.max_iter)
+        return self.run("pairs", solver, problem, _begin(solver, problem, dual))[0]
 
     def solve_by(self, own: Solver[Any, Any], dual: RowsByLabels | None) -> SolverResult:
         """Find the dual variables with a custom solver, by products and in double precision."""
@@ -463,3 +458,7 @@ class _GramTask:
         reachable = _SINGLE_PRECISION_GAP * max(1.0, upper.max(initial=0.0) / 2)
         single = settings.tol >= reachable and small and not few
         return np.dtype(np.float32 if single else np.float64)
+
+
+def _begin(solver: Any, problem: Any, dual: RowsByLabels | None) -> Any:
+    return None if dual is None else solver.start(problem, problem.start(dual))

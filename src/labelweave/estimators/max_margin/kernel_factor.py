@@ -59,8 +59,6 @@ def kernel_factor(
         rank = COLUMNS_APART
     if rank is None or explicit is not None:
         return None
-    if isinstance(model.kernel, list | tuple):
-        raise ValueError("kernel_rank needs one kernel, but kernel is a list; pass their sum.")
     if model.prune != "off" or model.label_mean is not None:
         name = "label_mean" if model.prune == "off" else "`prune`"
         raise ParameterError(

@@ -26,10 +26,10 @@ from sklearn.utils import get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.base import CheckedParameters
+from labelweave.estimators.journal import FitArguments, FitProgress, meta_fit_method, where_rows_are
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.parameters import Parameters, keep_parameters
-from labelweave.estimators.progress import FitArguments, FitProgress, meta_fit_method, where_rows_are
 from labelweave.estimators.scorers import attribute_of_scorer
 from labelweave.estimators.stored_form import FORM
 from labelweave.estimators.targets import TargetForm, has_many_labels, node_name, read_targets

@@ -13,7 +13,7 @@ from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 from sklearn.utils.validation import has_fit_parameter
 
-from labelweave.estimators.progress import given_weights, refuse_no_weight
+from labelweave.estimators.journal import given_weights, refuse_no_weight
 from labelweave.estimators.targets import node_name
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.sklearn_compat import _check_sample_weight, _num_samples, _safe_indexing

@@ -11,10 +11,15 @@ They are scikit-learn estimators, so that a search may tune ``kernel__gamma`` or
 """
 
 from labelweave.features.kernels.distances import ARDKernel, LaplacianKernel, RBFKernel
-from labelweave.features.kernels.dot_products import CosineKernel, LinearKernel, PolynomialKernel
 from labelweave.features.kernels.forest_kernel import ForestKernel
 from labelweave.features.kernels.kernel import ConstantKernel, Kernel, ProductKernel, ScaledKernel, SumKernel
-from labelweave.features.kernels.make_kernel import CallableKernel, make_kernel
+from labelweave.features.kernels.make_kernel import (
+    CallableKernel,
+    CosineKernel,
+    LinearKernel,
+    PolynomialKernel,
+    make_kernel,
+)
 
 __all__ = [
     "ARDKernel",

@@ -3,18 +3,176 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from numbers import Integral
 from typing import Any, NoReturn
 
 import numpy as np
 import scipy.sparse as sp
 
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.kernels.distances import LaplacianKernel, RBFKernel
-from labelweave.features.kernels.dot_products import CosineKernel, LinearKernel, PolynomialKernel
-from labelweave.features.kernels.kernel import Kernel, value_type
+from labelweave.features.kernels.distances import (
+    GammaKernel,
+    LaplacianKernel,
+    RBFKernel,
+    are_same,
+    cache_slices,
+    dot_products,
+)
+from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
+from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.arrays import checked_csr, panels
+from labelweave.foundation.arrays import checked_csr, namespace, panels
+from labelweave.foundation.arrays.linear_algebra import add_to_diagonal, copied, is_foreign, like, to_numpy
 from labelweave.model_files import storable
+from labelweave.model_files.schema import WIDTH, Number, count
+
+_DEGREE = count(least=1, most=100)
+
+
+@storable("LinearKernel", {})
+class LinearKernel(Kernel):
+    """The dot product ``<x, x'>``."""
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        return dot_products(rows, columns, value_type(rows, columns))
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return rows.squared_norms()
+
+    def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix:
+        return features
+
+
+@storable("CosineKernel", {})
+class CosineKernel(Kernel):
+    """The cosine of the angle between two rows; 0 if one of them is zero.
+
+    Blocks also need memory for a copy of the features.
+    """
+
+    _may_overflow = False
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        left = _of_length_one(rows)
+        if not are_same(rows, columns):
+            return dot_products(left, _of_length_one(columns), value_type(rows, columns))
+        values = dot_products(left, left, value_type(rows, rows))
+        if is_foreign(values):
+            own = namespace(values).linalg.diagonal(values)
+            add_to_diagonal(values, like(self._diagonal(rows), values) - own)
+        else:
+            np.fill_diagonal(values, self._diagonal(rows))
+        return values
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return np.sign(_largest_sizes(rows))
+
+    def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix:
+        return _of_length_one(features)
+
+
+def _largest_sizes(features: FeatureMatrix) -> Array:
+    table, sizes = features.data, np.zeros(len(features))
+    if is_foreign(table):
+        xp = namespace(table)
+        sizes = to_numpy(xp.max(xp.abs(table), axis=1)).astype(np.float64)
+    elif features.is_sparse:
+        has_entries = np.diff(table.indptr) > 0
+        begins = table.indptr[:-1][has_entries]
+        sizes[has_entries] = np.maximum.reduceat(np.abs(table.data), begins)
+    else:
+        np.maximum(table.max(axis=1, initial=0.0), -table.min(axis=1, initial=0.0), out=sizes)
+    return sizes
+
+
+def _of_length_one(features: FeatureMatrix) -> FeatureMatrix:
+    table = features.data
+    made = FeatureMatrix._unchecked(copied(table) if is_foreign(table) else table.copy(), features.names)
+    entries = made.data.data if made.is_sparse else made.data
+
+    def divide(by: Array) -> None:
+        of_entries = np.repeat(by, np.diff(made.data.indptr)) if made.is_sparse else by[:, None]
+        if is_foreign(entries):
+            entries[...] = entries / like(of_entries, entries)
+        else:
+            np.divide(entries, of_entries, out=entries)
+
+    # first by powers of two, which is exact, so that no square underflows or overflows
+    divide(np.ldexp(1.0, np.frexp(_largest_sizes(made))[1] - 1))
+    lengths = np.sqrt(made.squared_norms())
+    divide(np.where(lengths > 0, lengths, 1.0))
+    return made
+
+
+@storable("PolynomialKernel", {"degree": _DEGREE, "gamma": WIDTH, "coef0": Number(0)})
+class PolynomialKernel(GammaKernel):
+    """``(gamma <x, x'> + coef0)^degree``.
+
+    Parameters
+    ----------
+    degree : int, default=3
+        The degree, from 1 to 100.
+    gamma : float, "scale" or "auto", default="scale"
+        The factor of the dot product, > 0; see :class:`RBFKernel` for "scale" and "auto".
+    coef0 : float, default=1.0
+        The added constant, >= 0; with a negative one the kernel is not positive semi-definite.
+    """
+
+    def __init__(self, degree: int = 3, gamma: float | str = "scale", coef0: float = 1.0) -> None:
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        degree: Any = self.degree
+        is_whole = isinstance(degree, Integral) and not isinstance(degree, bool)
+        if not is_whole or not 1 <= int(degree) <= _DEGREE.most:
+            raise ParameterError(
+                f"{type(self).__name__} has `degree={degree!r}`; pass an integer from 1 to {_DEGREE.most:g}."
+            )
+        check_not_negative(self, "coef0")
+
+    def _parameter_names(self) -> list[str]:
+        return ["gamma", "coef0"] if self.coef0 > 0 else ["gamma"]
+
+    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
+        gamma, coef0, degree = self._gamma(), float(self.coef0), int(self.degree)
+        values = dot_products(rows, columns, value_type(rows, columns))
+        for some in cache_slices(values):
+            part = values[some, ...]
+            part *= gamma
+            part += coef0
+            _raise(part, degree)
+        return values
+
+    def _diagonal(self, rows: FeatureMatrix) -> Array:
+        return (self._gamma() * rows.squared_norms() + float(self.coef0)) ** int(self.degree)
+
+    def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
+        """With b = gamma <x, x'> + coef0: ``degree b^(degree - 1)`` times each term of b."""
+        coef0, degree = float(self.coef0), int(self.degree)
+        term = dot_products(rows, columns, value_type(rows, columns))
+        term *= self._gamma()
+        by_constant = term + coef0
+        for some in cache_slices(by_constant):
+            _raise(by_constant[some, ...], degree - 1)
+        by_constant *= degree
+        term *= by_constant
+        by_constant *= coef0
+        return {"gamma": term, "coef0": by_constant} if coef0 > 0 else {"gamma": term}
+
+
+def _raise(values: Array, power: int) -> None:
+    """Raise to a power >= 0 in place, by repeated squaring from its highest bit."""
+    if power == 0:
+        values[...] = 1.0
+        return
+    base = copied(values) if power & (power - 1) else values
+    for bit in bin(power)[3:]:
+        values *= values
+        if bit == "1":
+            values *= base
 
 
 def make_kernel(kernel: str | Kernel | Callable[[Any, Any], Any], gamma: float | str = "scale") -> Kernel:

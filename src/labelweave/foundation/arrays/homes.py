@@ -21,23 +21,6 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays.linear_algebra import HOME, Home, is_foreign, namespace, placed, to_numpy
 
 _SHARE = 0.8  # of a device's free memory: the default budget
-# parameters with values that have only compiled loops over NumPy arrays, and the values that have a form on
-# a device; with the class, where the parameter of another one has a form with all values
-_FORMS: dict[str, tuple[Any, ...]] = {
-    "solver": (
-        "auto",
-        "alternating_directions",
-        "cholesky",
-        "eigenvalues",
-        "incomplete_cholesky",
-        "function_gradients",
-    ),
-    "prune": ("off",),
-    "checkpoint": (None,),
-    "uncertainty": (None,),
-    "loss": ("log_loss", "squared_error", "squared_hinge"),
-    "KernelLogisticClassifier.kernel_rank": (None,),
-}
 _MODELS = "AutoLabelClassifier, MaxMarginClassifier, KernelLogisticClassifier or LowRankClassifier"
 
 
@@ -56,7 +39,7 @@ def called_where_x_is(method: Callable[..., Any], self: Any, X: Any, *given: Any
     if not is_foreign(X):
         return method(self, *arguments, **options)
     with made_at(_home_of(X)):
-        _require_model(self)
+        require_form(self)
         return _returned(method(self, *arguments, **options))
 
 
@@ -82,25 +65,18 @@ def made_at(home: Home) -> Iterator[None]:
 
 def refuse(what: str, otherwise: str) -> None:
     """Raise ValueError at a home, where something has only compiled loops over NumPy arrays."""
-    home = HOME.get()
-    if home is not None:
-        library = str(home.xp.__name__).rpartition(".")[2]
+    if (library := library_at_home()) is not None:
         raise ParameterError(f"{what} has no form for arrays of {library}; {otherwise}.")
 
 
+def library_at_home() -> str | None:
+    """Return the name of the library whose arrays X is of; None for NumPy."""
+    home = HOME.get()
+    return None if home is None else str(home.xp.__name__).rpartition(".")[2]
+
+
 def require_form(estimator: Any) -> None:
-    """Raise ValueError at a home for an estimator, or values of its parameters, that have no form there."""
-    _require_model(estimator)
-    classes = [kind.__name__ for kind in type(estimator).__mro__]
-    for key, allowed in _FORMS.items():
-        owner, _, name = key.rpartition(".")
-        value = getattr(estimator, name, allowed[0]) if owner in ("", *classes) else allowed[0]
-        if not any(value is one or (isinstance(value, str) and value == one) for one in allowed):
-            shown = repr(value) if isinstance(value, str | int) else type(value).__name__
-            refuse(f"`{name}={shown}`", f"use {allowed[0]!r}, or X as a NumPy array")
-
-
-def _require_model(estimator: Any) -> None:
+    """Raise ValueError at a home for an estimator that has no form there."""
     model = estimator
     while (inner := getattr(model, "estimator", None)) is not None:
         model = inner

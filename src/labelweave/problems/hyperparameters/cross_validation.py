@@ -42,8 +42,9 @@ from labelweave.foundation.config import PartInterrupted
 from labelweave.problems.coupled_gram import GramTerm, ScorePrior
 from labelweave.problems.hyperparameters.priors import PriorFamily, PriorGradient, TermGradient
 from labelweave.problems.kernel_likelihood import KernelLikelihood
+from labelweave.problems.laplace import LaplaceFactors
 from labelweave.problems.losses import ScoreLoss
-from labelweave.solvers import SolverResult, Status
+from labelweave.solvers import Status
 from labelweave.solvers.newton import NewtonConjugateGradient, NewtonState
 from labelweave.solvers.newton_system import FunctionGradients, LinearSolver, NewtonSystem, inner_products
 
@@ -142,7 +143,12 @@ class CrossValidationLikelihood(Criterion):
         prior, data = self.family.prior(theta), self.data
         gram = prior.operator(data.make_gram, self.workers, ties_labels=data.ties_labels)
         problem = KernelLikelihood(gram, self.training, self.settings.rank, self.settings.seed)
-        result, state = self._fit(problem)
+        inner = self.settings
+        solver = NewtonConjugateGradient(inner.tol, inner.max_iter, inner.max_inner, inner.directions)
+        start = None if self.inner_state is None else NewtonState.at(placed(self.inner_state))
+        result, state = solver.solve(problem, start)
+        if result.status is Status.INTERRUPTED:
+            raise PartInterrupted  # the solver keeps its point and ends; here the search must end
         value, gradient = np.nan, np.full(len(theta), np.nan)
         if result.converged:
             self.inner_state = to_numpy(state.dual)
@@ -165,17 +171,6 @@ class CrossValidationLikelihood(Criterion):
         correction = dot(adjoint, problem.product(dual - state.dual, self.every))
         pair = self._by_fit(dual), self._by_fit(adjoint)
         return float(losses.sum()) + correction, [self._by_prior(prior, problem, pair)]
-
-    def _fit(self, problem: KernelLikelihood) -> tuple[SolverResult, NewtonState]:
-        settings = self.settings
-        solver = NewtonConjugateGradient(
-            settings.tol, settings.max_iter, settings.max_inner, settings.directions
-        )
-        start = None if self.inner_state is None else NewtonState.at(placed(self.inner_state))
-        result, state = solver.solve(problem, start)
-        if result.status is Status.INTERRUPTED:
-            raise PartInterrupted  # the solver keeps its point and ends; here the search must end
-        return result, state
 
     def _adjoint(self, problem: KernelLikelihood, curvature: Array, sources: Array) -> Array:
         """Compute f from e.
@@ -321,3 +316,52 @@ def diagonal_gradient(kernel: Kernel, features: FeatureMatrix, weights: PerRow) 
         some = features.rows(rows)
         total += kernel.gradient(some, some, np.diag(weights[rows]))
     return total
+
+
+_COLUMNS_AT_ONCE = 512  # of H
+
+
+class MarginalLikelihood(CrossValidationLikelihood):
+    """Minus the log marginal likelihood per row as a function of theta; of data that hold out no rows.
+
+    It is the evidence of the hyperparameters in all rows (Rasmussen and Williams 2006, section 5.5.1):
+
+        psi = sum_i loss_i(u_i) + 1/2 <a, K a> + 1/2 log |I + W K|,    u = K a,
+
+    at the optimum.  With ``B = (W^-1 + K)^-1`` and the derivatives s of the last term by u, through W,
+
+        d psi = tr (f - a / 2)^T (dK) a + 1/2 tr B dK,    f = (I + W K)^-1 s.
+
+    With the factors of :mod:`labelweave.problems.laplace`, ``B = L - H H^T``: the columns of H are pairs like
+    those of the cross-validation's gradient, and take ``n^2 q`` multiplications per label.
+    """
+
+    def _evaluated(
+        self, prior: ScorePrior, problem: KernelLikelihood, state: NewtonState
+    ) -> tuple[float, list[PriorGradient]]:
+        factors, every = LaplaceFactors(problem, prior, state.scores, self.settings.budget), self.every
+        columns, covariances = factors.pulled()
+        rows = slice(0, len(state.scores))
+        slopes = problem.loss.trace_gradient(state.scores, covariances, rows, every) / 2
+        adjoint = slopes - factors.curve(problem.product(slopes, every), columns)
+        _, dual, _ = problem.evaluate(state.scores, every)
+        correction = np.vdot(adjoint, problem.product(dual - state.dual, every))
+        value = state.values.sum() + factors.log_determinant / 2 + correction
+        pairs = [(self._by_fit(adjoint - dual / 2), self._by_fit(dual))]
+        parts = [columns[:, some] for some in panels(columns.shape[1], _COLUMNS_AT_ONCE)]
+        pairs += [(part / -2, np.ascontiguousarray(part)) for part in parts]
+        gradients = [self._by_prior(prior, problem, pair) for pair in pairs]
+        return float(value), [*gradients, self._by_diagonal(prior, problem, factors.whole_weights() / 2)]
+
+    def _by_diagonal(self, prior: ScorePrior, problem: KernelLikelihood, weights: Array) -> PriorGradient:
+        """Differentiate ``tr L K``, L being block-diagonal with blocks (n, labels, labels)."""
+        terms = []
+        for made, term in zip(problem.gram.terms, prior.terms, strict=True):
+            by_covariance = np.einsum("n,ncd->cd", made.gram.diagonal(), weights)
+            if not self.family.learns_covariance and not term.covariance.ties_labels:
+                by_covariance = by_covariance.diagonal()
+            of_rows = np.einsum("ncd,cd->n", weights, term.covariance.to_dense())
+            kernel, features = term.kernel, self.data.features
+            by_kernel = np.empty(0) if kernel is None else diagonal_gradient(kernel, features, of_rows)
+            terms.append(TermGradient(by_kernel, by_covariance))
+        return PriorGradient(terms, float(np.einsum("ncc->", weights)))

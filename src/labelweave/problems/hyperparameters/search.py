@@ -154,7 +154,13 @@ def learn(
         search.first(start, retreat)
         moved = np.asarray(bounds) + (search.known().theta - start)[:, None]
         # without a box SciPy uses different first steps
-        status = search.minimize(np.clip(moved, -_FAR, _FAR))
+        value, gradient = search(known := search.known().theta)
+        # SciPy's tolerance is absolute for values below 1
+        limits = {"ftol": search.settings.tol * min(1.0, abs(value)), "maxls": 5}
+        limits["gtol"] = 1e-4 * float(np.abs(gradient).max(initial=0.0))
+        box = np.clip(moved, -_FAR, _FAR)
+        found = minimize(search, known, method="L-BFGS-B", jac=True, bounds=box, options=limits)
+        status = "converged" if found.status == 0 else "stalled"
     except _EndOfSearchError as end:
         status = str(end)
     except KeyboardInterrupt as interrupt:
@@ -204,15 +210,6 @@ class _Search:
     def known(self) -> _Point:
         assert self.best is not None, "the search ends if the first evaluation fails"
         return self.best
-
-    def minimize(self, box: Array) -> str:
-        start = self.known().theta
-        value, gradient = self(start)
-        # SciPy's tolerance is absolute for values below 1
-        tol = self.settings.tol * min(1.0, abs(value))
-        limits = {"ftol": tol, "gtol": 1e-4 * float(np.abs(gradient).max(initial=0.0)), "maxls": 5}
-        found = minimize(self, start, method="L-BFGS-B", jac=True, bounds=box, options=limits)
-        return "converged" if found.status == 0 else "stalled"
 
     def __call__(self, theta: Array) -> tuple[float, Array]:
         """Return value and gradient, scaled so that the first step has its length."""
