@@ -98,6 +98,12 @@ def test_what_is_no_table_is_refused_with_its_line(tmp_path, name, text, line, w
     assert caught.value.line == line or line is None
 
 
+def test_a_compressed_file_is_called_so(tmp_path):
+    (tmp_path / "a.csv").write_bytes(gzip.compress(b"text,tags\na,b\n"))
+    with pytest.raises(DataFileError, match=r"expected a name with \.gz, as the file is compressed"):
+        read_table(tmp_path / "a.csv", labels="tags", text="text")
+
+
 def test_pairs_of_spacy_name_labels_that_need_no_flag(tmp_path):
     for name, text in {
         "a.json": json.dumps(CATS),

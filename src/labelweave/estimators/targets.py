@@ -21,12 +21,7 @@ from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import checked_csr, numbers_of, unmasked
 from labelweave.foundation.frames import FrameForm, frame_values, is_frame, library_of
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
-from labelweave.labels.class_columns import (
-    ClassColumns,
-    has_class_columns,
-    read_class_columns,
-    words_on_numbers,
-)
+from labelweave.labels.class_columns import ClassColumns, has_class_columns, read_class_columns
 from labelweave.labels.label_matrix import is_plain_array, words_on_no_negative
 from labelweave.labels.label_names import (
     as_text,
@@ -186,7 +181,7 @@ def read_targets(
         form = label_form(y, labels)
         words = words_on_alike(labels.words) if form.container == "tags" else None
         if labels.class_columns is not None and not isinstance(y, LabelMatrix):
-            words = words_on_numbers(labels.class_columns)
+            words = labels.class_columns.words_on_numbers()
         is_table = form.container != "tags" and labels.class_columns is None
         if is_table and not (is_related or isinstance(y, LabelMatrix)):
             words = words_on_no_negative(labels, in_all=True)  # in one column it may be chance

@@ -84,6 +84,15 @@ class ClassColumns(StoredParameters):
         ends = np.cumsum([0, *(len(column.classes) for column in self.columns)]).tolist()
         return [slice(*pair) for pair in pairwise(ends)]
 
+    def words_on_numbers(self) -> str | None:
+        """Describe numbers that are read as classes; None if the type of a column shows that."""
+        if any(column.dtype == "category" or column.classes.dtype.kind in "OU" for column in self):
+            return None
+        others = ((column.name, np.setdiff1d(column.classes, _OF_LABELS)) for column in self)
+        name, numbers = next((name, numbers) for name, numbers in others if len(numbers))
+        said = f"column {name!r} holds numbers such as {numbers[0]}, so columns are read as classes"
+        return f"{said}; read_class_columns(Y) silences this, and Y > 0 makes labels"
+
     def require_classes(self) -> None:
         """Raise ValueError for a column without an observed class."""
         empty = next((column.name for column in self.columns if not len(column.classes)), None)
@@ -112,16 +121,6 @@ class ClassColumns(StoredParameters):
             return frame.frame_of_columns(found, np.array(self.names, object), index)
         is_one_kind = len({np.asarray(own).dtype.kind for own in found}) == 1
         return np.column_stack(found if is_one_kind else [np.asarray(own, object) for own in found])
-
-
-def words_on_numbers(columns: ClassColumns) -> str | None:
-    """Describe numbers that are read as classes; None if the type of a column shows that it has classes."""
-    if any(column.dtype == "category" or column.classes.dtype.kind in "OU" for column in columns):
-        return None
-    others = ((column.name, np.setdiff1d(column.classes, _OF_LABELS)) for column in columns)
-    name, numbers = next((name, numbers) for name, numbers in others if len(numbers))
-    said = f"column {name!r} holds numbers such as {numbers[0]}, so columns are read as classes"
-    return f"{said}; read_class_columns(Y) silences this, and Y > 0 makes labels"
 
 
 class CodedColumn(NamedTuple):
