@@ -126,7 +126,6 @@ FAMILIES: dict[type, Family] = {
     }),
     LabelGraphClassifier: Family(label_graph, {
         "kernel": ["linear"], "scaling": ["none"], "inputs": ["features"], "warm_start": [False],
-        "clique_features": [None],
     }),
     LabelTreeClassifier: Family(label_tree.fit_to, {}),
     LowRankClassifier: Family(low_rank, {

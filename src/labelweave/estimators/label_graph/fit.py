@@ -133,7 +133,7 @@ def every_candidate(growth: GraphGrowth, n_labels: int) -> Cliques:
     """List all cliques that a growth may choose, where each clique has its own features."""
     if (count := n_cliques(n_labels, growth.clique_size)) > MOST_CANDIDATES:
         raise ParameterError(
-            f"clique_features must be computed for every candidate clique, and {n_labels} labels have "
+            f"CliqueFeatures must be computed for every candidate clique, and {n_labels} labels have "
             f"{count} of them, above {MOST_CANDIDATES}; pass candidates, or a graph."
         )
     return all_cliques(n_labels, growth.clique_size)

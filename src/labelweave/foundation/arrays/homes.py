@@ -24,7 +24,14 @@ _SHARE = 0.8  # of a device's free memory: the default budget
 # parameters with values that have only compiled loops over NumPy arrays, and the values that have a form on
 # a device; with the class, where the parameter of another one has a form with all values
 _FORMS: dict[str, tuple[Any, ...]] = {
-    "solver": ("auto", "alternating_directions", "cholesky", "eigenvalues", "incomplete_cholesky"),
+    "solver": (
+        "auto",
+        "alternating_directions",
+        "cholesky",
+        "eigenvalues",
+        "incomplete_cholesky",
+        "function_gradients",
+    ),
     "prune": ("off",),
     "checkpoint": (None,),
     "uncertainty": (None,),
@@ -83,8 +90,6 @@ def refuse(what: str, otherwise: str) -> None:
 
 def require_form(estimator: Any) -> None:
     """Raise ValueError at a home for an estimator, or values of its parameters, that have no form there."""
-    if HOME.get() is None:
-        return
     _require_model(estimator)
     classes = [kind.__name__ for kind in type(estimator).__mro__]
     for key, allowed in _FORMS.items():
@@ -104,10 +109,18 @@ def _require_model(estimator: Any) -> None:
 
 
 def _free_megabytes(device: Any) -> float | None:
-    """Return most of the free memory of a GPU, the default memory budget; None elsewhere."""
+    """Return most of the free memory of a GPU, the default memory budget; None elsewhere.
+
+    What a library holds for its next arrays is free.
+    """
     if getattr(device, "type", None) == "cuda":  # PyTorch's
-        return _SHARE * float(sys.modules["torch"].cuda.mem_get_info(device)[0]) / 1e6
-    return _SHARE * float(device.mem_info[0]) / 1e6 if hasattr(device, "mem_info") else None  # CuPy's
+        memory = sys.modules["torch"].cuda
+        held = memory.memory_reserved(device) - memory.memory_allocated(device)
+        return _SHARE * float(memory.mem_get_info(device)[0] + held) / 1e6
+    if not hasattr(device, "mem_info"):
+        return None
+    held = sys.modules["cupy"].get_default_memory_pool().free_bytes()
+    return _SHARE * float(device.mem_info[0] + held) / 1e6
 
 
 def _here(value: Any) -> Any:

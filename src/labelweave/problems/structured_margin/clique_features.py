@@ -24,7 +24,7 @@ Blocks = Mapping[tuple[int, ...], slice]
 class CliqueFeatures(StoredParameters, ABC):
     """Features of rows for a clique, which its weights multiply instead of the model's features.
 
-    Subclass it for ``clique_features=`` of :class:`LabelGraphClassifier`.  Model files never hold code: a
+    Subclass it for ``inputs=`` of :class:`LabelGraphClassifier`.  Model files never hold code: a
     class that is registered with ``@storable`` is stored by name, and others are refused.
     """
 
@@ -60,7 +60,7 @@ def features_of_cliques(
         width = width or own.shape[1]
         if own.shape != (len(features), width):
             raise ValueError(
-                f"clique_features have shape {own.shape} for labels {clique}; return {len(features)} rows, "
+                f"CliqueFeatures have shape {own.shape} for labels {clique}; return {len(features)} rows, "
                 f"one for each of X, and {width} columns for every clique."
             )
         found.append(own)
