@@ -135,7 +135,7 @@ class _Peer:
 
 
 def _lacks(data: str, model: str) -> str:
-    """Say why a model is left out; empty where it is not."""
+    """Return why a model is omitted; empty where it is not."""
     if model.endswith("Dirichlet") and data == "waves":
         return "it has one class per row"
     if not model.startswith("GPyTorch"):

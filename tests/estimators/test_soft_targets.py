@@ -215,7 +215,7 @@ def test_other_models_have_a_label_a_class():
     assert set(model.predict(X)) <= set(NAMES)
 
 
-def test_names_are_sorted_and_what_reads_classes_finds_the_likeliest():
+def test_names_are_sorted_and_what_reads_classes_finds_the_most_likely():
     y = ClassProbabilities([[0.2, 0.8], [np.nan, np.nan], [0.5, 0.5]], ["pear", "apple"])
     assert y.classes.tolist() == ["apple", "pear"]
     assert y.most_likely().tolist() == ["apple", None, "apple"]

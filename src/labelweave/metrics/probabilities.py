@@ -123,10 +123,10 @@ def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any) -> floa
         seen = signs != 0
         if seen.any():
             entry_weights, values = np.repeat(weights[rows], seen.sum(axis=1)), table[rows][seen]
-            likelier, share = signs[seen] > 0, 0.5 + 0.5 * abs(signs[seen])  # of the more probable value
-            losses += _binary_losses(likelier, values, share * entry_weights)
+            most_likely, share = signs[seen] > 0, 0.5 + 0.5 * abs(signs[seen])  # of the more probable value
+            losses += _binary_losses(most_likely, values, share * entry_weights)
             if signs.dtype.kind == "f":
-                losses += _binary_losses(~likelier, values, (1.0 - share) * entry_weights)
+                losses += _binary_losses(~most_likely, values, (1.0 - share) * entry_weights)
             total += float(entry_weights.sum())
     return losses / total if total > 0 else float("nan")
 

@@ -114,14 +114,14 @@ class TableSums:
         """
         if Y_pred is None and scores is not None:
             Y_pred = scores > 0 if not sp.issparse(scores) else (scores > 0).astype(np.int8)
-        predicted, likelier = read_predictions(Y_pred, targets), targets.most_likely()
-        sure = row_counts(likelier, predicted)
+        predicted, most_likely = read_predictions(Y_pred, targets), targets.most_likely()
+        sure = row_counts(most_likely, predicted)
         by_row = {
             "subset_accuracy": np.where(sure.observed > 0, sure.wrong == 0, np.nan),
             "example_f1": f1_of(row_counts(targets, predicted)),
         }
         if scores is not None:
-            by_row |= _top_rows(likelier, scores, k) | _ranking_rows(likelier, scores)
+            by_row |= _top_rows(most_likely, scores, k) | _ranking_rows(most_likely, scores)
         sums = {}
         for name, values in by_row.items():
             defined = ~np.isnan(values)

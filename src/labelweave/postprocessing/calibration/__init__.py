@@ -1,1 +1,1 @@
-"""From scores to probabilities: logistic curves and isotonic maps, with pooling for rare labels."""
+"""From scores to probabilities: logistic curves and isotonic maps, with shrinkage for rare labels."""

@@ -185,28 +185,28 @@ class GradedEntryLoss(EntryLoss):
     @staticmethod
     def _parts(signs: Array) -> tuple[Array, Array]:
         """Return the more likely signs, and the factor of the score that is added to their loss."""
-        likelier: Array = namespace(signs).sign(signs)
-        return likelier, 0.5 * (likelier - signs)
+        most_likely: Array = namespace(signs).sign(signs)
+        return most_likely, 0.5 * (most_likely - signs)
 
     def value(self, signs: Array, scores: Array) -> Array:
-        likelier, slope = self._parts(signs)
-        return self.loss.value(likelier, scores) + slope * (scores - self.threshold)
+        most_likely, slope = self._parts(signs)
+        return self.loss.value(most_likely, scores) + slope * (scores - self.threshold)
 
     def gradient(self, signs: Array, scores: Array) -> Array:
-        likelier, slope = self._parts(signs)
-        return self.loss.gradient(likelier, scores) + slope
+        most_likely, slope = self._parts(signs)
+        return self.loss.gradient(most_likely, scores) + slope
 
     def curvature(self, signs: Array, scores: Array) -> Array:
         return self.loss.curvature(self._parts(signs)[0], scores)
 
     def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
-        likelier, slope = self._parts(signs)
-        value, gradient, curvature = self.loss.evaluate(likelier, scores)
+        most_likely, slope = self._parts(signs)
+        value, gradient, curvature = self.loss.evaluate(most_likely, scores)
         return value + slope * (scores - self.threshold), gradient + slope, curvature
 
     def conjugate(self, signs: Array, gradients: Array) -> Array:
-        likelier, slope = self._parts(signs)
-        return self.loss.conjugate(likelier, gradients - slope) + slope * self.threshold
+        most_likely, slope = self._parts(signs)
+        return self.loss.conjugate(most_likely, gradients - slope) + slope * self.threshold
 
 
 def _entropy(shares: Array) -> Array:
