@@ -28,7 +28,7 @@ from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers, is_collection, numbers_of, refuse_lazy
 from labelweave.foundation.arrays.homes import called_where_x_is, library_at_home, require_form
-from labelweave.foundation.arrays.linear_algebra import is_foreign
+from labelweave.foundation.arrays.linear_algebra import HOME, is_foreign
 from labelweave.foundation.config import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import _fit_context, callbacks_of, with_callbacks
@@ -402,9 +402,9 @@ def fit_method(fit: _Method) -> _Method:
     @wraps(fit)
     def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
         _refuse_lazy_arguments(arguments, options)
-        if (library := library_at_home()) is not None:
+        if HOME.get() is not None:
             require_form(self)
-            refuse_together(self, {"a device": library})
+            refuse_together(self, {"a device": library_at_home()})
         is_part = hasattr(self, "_parent_callback_ctx")  # of a scikit-learn search
         with (
             as_before_if_refused(self),
