@@ -28,11 +28,10 @@ from numba.core.registry import CPUDispatcher
 
 import labelweave as lw
 from attacks.world import World
-from labelweave import noise, postprocessing, splits
+from labelweave import LabelCovariance, noise, postprocessing, splits
 from labelweave.features import ForestKernel
 from labelweave.foundation import loops as compiled
 from labelweave.foundation.loops.sparse_products import WIDTH, cut_rows, multiply_table, sample_dots
-from labelweave.labels.covariance import LabelCovariance
 from labelweave.postprocessing.map import map_inference
 
 _PROCESSES = 2  # compilation takes nearly all of the time

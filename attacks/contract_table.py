@@ -1092,6 +1092,8 @@ def _without(name: str, value: Any) -> str | None:
 
 
 _WITHOUT = {
+    "testing.CliqueFeatures": _BASE,
+    "testing.CliqueFeatures.of": _BASE,
     "testing.EntryLoss": _BASE,
     **{
         f"testing.EntryLoss.{name}": _BASE

@@ -125,6 +125,7 @@ SETTINGS: dict[str, Any] = {
     "low rank, linear logistic": lw.LowRankClassifier(3, loss="log_loss"),
     "low rank, ridge": lw.LowRankClassifier(3, penalty="ridge"),
     "low rank, bound": lw.LowRankClassifier(3, alpha=2.0, penalty="trace_bound"),
+    "low rank, related": lw.LowRankClassifier(3, label_covariance=_TIES),
     "low rank, pivots": lw.LowRankClassifier(3, kernel="rbf", kernel_rank=20, loss="squared_hinge"),
     "low rank, path of kernels": lw.LowRankClassifier(
         lw.RankSearch([2, 3], [1.0, 0.1], cv=2), kernel="rbf", loss="log_loss"
@@ -133,9 +134,7 @@ SETTINGS: dict[str, Any] = {
     "squared hinge of labels": lw.BinaryRelevance("squared_hinge"),
     "tree of one node": lw.LabelTreeClassifier(),
     "graph, label sets": lw.LabelGraphClassifier("full", loss="f1", alpha=0.01, tol=0.02),
-    "graph, features of cliques": lw.LabelGraphClassifier(
-        "chow-liu", alpha=0.05, tol=0.02, clique_features=OfPair()
-    ),
+    "graph, features of cliques": lw.LabelGraphClassifier("chow-liu", alpha=0.05, tol=0.02, inputs=OfPair()),
     "graph, none": lw.LabelGraphClassifier("none", alpha=0.05, tol=0.02),
     "graph, measured": lw.LabelGraphClassifier(
         lw.GraphGrowth(max_rounds=2, early_stopping=True, refit=True), alpha=0.05, tol=0.02

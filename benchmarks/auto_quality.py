@@ -22,9 +22,8 @@ from sklearn import metrics as sk
 
 from benchmarks.frame import command, flag, save, several
 from benchmarks.problems import DEFAULT_DATA, read_parts
-from labelweave import AutoLabelClassifier
+from labelweave import AutoLabelClassifier, LabelMatrix
 from labelweave.decisions.automatic.label_sets import value_of_sets
-from labelweave.labels import LabelMatrix
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
 _SETS = ("flags", "emotions", "birds", "enron", "scene", "yeast", "bibtex")

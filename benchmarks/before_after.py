@@ -45,7 +45,7 @@ FITS = {
     ),
     "bibtex, low rank, ridge": (_MULAN.format("bibtex"), "LowRankClassifier(0.4, penalty='ridge')"),
     "bibtex, low rank, trace norm": (_MULAN.format("bibtex"), "LowRankClassifier(0.4)"),
-    "yeast, low rank, logistic": (_MULAN.format("yeast"), "LowRankClassifier(0.4, loss='logistic')"),
+    "yeast, low rank, logistic": (_MULAN.format("yeast"), "LowRankClassifier(0.4, loss='log_loss')"),
     "scene, label graph, all pairs": (
         _MULAN.format("scene"),
         "LabelGraphClassifier(graph='full', alpha=0.05)",

@@ -26,8 +26,7 @@ import dask
 from benchmarks.clusters import Watched, workers
 from benchmarks.frame import command, flag, save
 from benchmarks.machine import in_own_process
-from labelweave import KernelLogisticClassifier, LowRankClassifier
-from labelweave.labels import LabelMatrix
+from labelweave import KernelLogisticClassifier, LabelMatrix, LowRankClassifier
 
 _N_PARTS, _N_TEST = 16, 5_000
 _WIKIPEDIA = 881_805, 366_932, 213_707

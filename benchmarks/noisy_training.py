@@ -26,9 +26,8 @@ from benchmarks.frame import RESULTS, command, mean_and_error, several
 from benchmarks.label_errors import NOISES, SETS, Array, flipped, out_of_fold, training_rows
 from benchmarks.problems import DEFAULT_DATA, read_part
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
+from labelweave import LabelMatrix, MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import load_debtags
-from labelweave.labels import LabelMatrix
 from labelweave.noise import find_label_errors
 from labelweave.postprocessing import calibrate_labels
 

@@ -96,8 +96,8 @@ _DATA: dict[str, Callable[[], tuple[Any, Any]]] = {
 }
 
 
-def _ours(criterion: str, **options: Any) -> Any:
-    search = HyperparameterSearch(criterion=criterion)
+def _ours(criterion: str, tie: str = "shared", **options: Any) -> Any:
+    search = HyperparameterSearch(criterion=criterion, tie=tie)
     return KernelLogisticClassifier(hyperparameters=search, **options)
 
 

@@ -22,7 +22,7 @@ from labelweave.testing import CliqueFeatures
 
 
 class Constant(CliqueFeatures):
-    """One feature of cliques, as long as a row of standardised features: pairs depend on no row."""
+    """One feature of cliques, as long as a row of standardized features: pairs depend on no row."""
 
     def of(self, X: Any, clique: tuple[int, ...]) -> Any:
         return np.full((X.shape[0], 1), np.sqrt(X.shape[1]))
@@ -34,8 +34,8 @@ GRAPHS: dict[str, dict[str, Any]] = {
     "none": {"graph": "none"},
     "full": {"graph": "full"},
     "Chow-Liu": {"graph": "chow-liu"},
-    "full, constant": {"graph": "full", "clique_features": Constant()},
-    "Chow-Liu, constant": {"graph": "chow-liu", "clique_features": Constant()},
+    "full, constant": {"graph": "full", "inputs": Constant()},
+    "Chow-Liu, constant": {"graph": "chow-liu", "inputs": Constant()},
     "learned, proximal": {"graph": "learn", "solver": "proximal", "tol": 0.005},
 }
 

@@ -60,11 +60,14 @@ def _block(name: str) -> str:
 
 
 def _all_steps() -> list[str]:
-    """Write one row per step, with the minutes of the records where available."""
-    lines = ["| step | for | minutes |", "|---|---|---|"]
-    lines += [f"| {step.name} | {step.serves} | {step.minutes():.0f} |" for step in STEPS.values()]
+    """Write one row per step, with minutes and commits of the records where available."""
+    lines = ["| step | for | minutes | measured at |", "|---|---|---|---|"]
+    lines += [
+        f"| {step.name} | {step.serves} | {step.minutes():.0f} | {', '.join(step.commits())} |"
+        for step in STEPS.values()
+    ]
     total = sum(step.minutes() for step in STEPS.values())
-    return [*lines, "", f"Together about {total:,.0f} minutes."]
+    return [*lines, "", f"Together about {total:,.0f} minutes, so that not all are of one commit."]
 
 
 def _papers() -> list[tuple[str, list[Item]]]:

@@ -77,9 +77,13 @@ class Step:
         seconds = [run.get("measured", {}).get("seconds") for run in self.runs()]
         return max(self.guess, sum(one or 0.0 for one in seconds) / 60.0)
 
+    def commits(self) -> list[str]:
+        """List the commits that its runs were measured at."""
+        return sorted({run.get("measured", {}).get("commit", "") for run in self.runs()})
+
     def is_current(self) -> bool:
         """Return whether all runs were measured with the current library and command."""
-        commits = {run.get("measured", {}).get("commit", "") for run in self.runs()}
+        commits = self.commits()
         files = ("src", *sorted(_files(self.words[0])))
         return bool(commits) and all(_has_present_code(commit, files) for commit in commits)
 

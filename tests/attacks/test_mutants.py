@@ -8,7 +8,7 @@ from attacks import mutant_runs, mutants
 
 pytest.importorskip("cosmic_ray", reason="mutants are made by cosmic-ray: pip install --group mutants")
 
-PLACE = mutant_runs.ROOT / "src" / "labelweave" / "losses" / "score_loss.py"
+PLACE = mutant_runs.ROOT / "src" / "labelweave" / "problems" / "losses" / "score_loss.py"
 
 
 def test_mutants_are_of_statements_that_compute():

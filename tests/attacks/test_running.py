@@ -11,7 +11,6 @@ from sklearn.base import clone
 from sklearn.metrics.pairwise import rbf_kernel
 
 from attacks import killed_commands, killed_fits, processors, record, small_fits, soak, stress
-from labelweave.estimators import journal
 
 ONE_THREAD = pytest.mark.skipif(
     os.environ.get("OPENBLAS_NUM_THREADS") != "1",
@@ -33,29 +32,6 @@ def test_killed_fits_go_on_with_the_same_bits(names, fits):
     assert wrong == []
     assert counts["fits"] == fits
     assert counts["kills"] > 0
-
-
-@pytest.mark.parametrize("name", [*QUICK, pytest.param("graph, given", marks=pytest.mark.slow)])
-def test_fits_go_on_from_the_first_and_the_last_state_that_they_write(name, tmp_path, monkeypatch):
-    """It is also killed between its last check and its end."""
-    written, write = [], journal.Journal.write
-
-    def noted(self):
-        write(self)
-        written.append(self.path.read_bytes())
-
-    monkeypatch.setattr(journal, "_SECONDS", 0.0)
-    monkeypatch.setattr(journal.Journal, "write", noted)
-    (X, Y), path = small_fits.data_of(name), tmp_path / "fit.lwc"
-
-    def mark():
-        model = clone(small_fits.CHECKPOINTED[name]).set_params(checkpoint=path)
-        return small_fits.mark(small_fits.fitted(model, X, Y), X)
-
-    whole = mark()
-    for state in (written[0], written[-1]):
-        path.write_bytes(state)
-        assert mark() == whole
 
 
 def test_a_fit_that_ends_with_other_bits_is_found(tmp_path):

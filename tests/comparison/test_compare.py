@@ -13,9 +13,8 @@ from sklearn.preprocessing import MaxAbsScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import labelweave as lw
-from labelweave import compare, metrics
+from labelweave import TunedThresholdClassifier, compare, metrics
 from labelweave.datasets import make_text_like
-from labelweave.decisions import TunedThresholdClassifier
 
 
 @pytest.fixture(scope="module")

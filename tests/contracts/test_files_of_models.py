@@ -82,7 +82,10 @@ CASES = kept() | {
     "low rank, bound": (lw.LowRankClassifier(3, alpha=2.0, penalty="trace_bound"), X, GAPS),
     "zero_shot of vectors": (lw.ZeroShotClassifier(None, WORDS, cv=2), X, FOUR),
     "zero_shot of vectors, coupled": (
-        lw.ZeroShotClassifier(None, WORDS, couple_attributes=True, cv=2), X, FOUR
+        lw.ZeroShotClassifier(
+            None, WORDS, couple_attributes=True, cv=2, class_prior=[1, 1, 1, 1, 2], seen_penalty=0.7
+        ),
+        X, FOUR,
     ),
     "low rank, tree": (lw.LowRankClassifier(3, label_covariance=TREE), X, NAMED),
     **{

@@ -34,7 +34,8 @@ NAMES = list("abcde")
 ONE_CLASS = (*small_fits.ONE_CLASS, "zero-shot")  # whose data have one class per row
 
 
-SHRINKS = ("low rank", "low rank, logistic", "low rank, pivots")  # a row to nothing, at the usual penalty
+SHRINKS = "low rank", "low rank, logistic", "low rank, pivots", "low rank, related"
+"""Kinds that shrink a row to nothing, at the usual penalty."""
 RANKS = ("tuned, top", "calibrated, sets")  # the best labels of a row, whichever are known
 
 
@@ -344,7 +345,7 @@ def is_smooth(name):
 
 @kinds(
     lambda name: weighs_entries_apart(name) and name != "low rank, linear logistic"
-)  # see test_soft_targets
+)  # see attacks.certificates
 def test_probable_labels_are_weighted_ones(name):
     X, _ = table(name)
     random = np.random.default_rng(5)

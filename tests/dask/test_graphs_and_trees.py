@@ -2,20 +2,12 @@
 
 from functools import partial
 
-import dask.array as da
 import numpy as np
 import pytest
 
 import dask
 import labelweave as lw
 import partitioned
-from labelweave import (
-    CalibratedLabelClassifier,
-    GraphGrowth,
-    LabelGraphClassifier,
-    LabelTreeClassifier,
-    compare,
-)
 from labelweave.datasets import make_text_like
 
 RANDOM = np.random.default_rng(0)
@@ -31,16 +23,16 @@ chunks = partial(partitioned.chunks, sizes=(40, 20, 30))
 
 GIVEN = {"tol": 1e-2, "alpha": 0.2}
 CASES = {
-    "learned": ({"graph": GraphGrowth(max_rounds=2), **GIVEN}, Y),
+    "learned": ({"graph": lw.GraphGrowth(max_rounds=2), **GIVEN}, Y),
     "measured": (
         {
-            "graph": GraphGrowth(max_rounds=2, early_stopping=True, refit=True, validation_fraction=0.3),
+            "graph": lw.GraphGrowth(max_rounds=2, early_stopping=True, refit=True, validation_fraction=0.3),
             **GIVEN,
         },
         Y,
     ),
     "missing": ({"graph": "chow-liu", "fit_intercept": False, **GIVEN}, MISSING),
-    "label sets": ({"graph": GraphGrowth(max_rounds=2, clique_size=3), "loss": "f1", **GIVEN}, MISSING),
+    "label sets": ({"graph": lw.GraphGrowth(max_rounds=2, clique_size=3), "loss": "f1", **GIVEN}, MISSING),
     "classes weighted": ({"graph": "full", "class_weight": "balanced", **GIVEN}, Y),
 }
 
@@ -49,7 +41,7 @@ CASES = {
 def test_in_one_place_the_bits_are_those_in_memory(client, case):
     settings, labels = CASES[case]
     weights = np.arange(90) % 4 + 1.0
-    model = LabelGraphClassifier(**settings).fit(chunks(X), chunks(labels), chunks(weights))
+    model = lw.LabelGraphClassifier(**settings).fit(chunks(X), chunks(labels), chunks(weights))
     whole = lw.LabelGraphClassifier(**settings).fit(X, labels, weights)
     for name in ("coef_", "clique_coef_", "intercept_", "thresholds_"):
         assert np.array_equal(getattr(model, name), getattr(whole, name))
@@ -61,7 +53,7 @@ def test_in_one_place_the_bits_are_those_in_memory(client, case):
 @pytest.mark.parametrize(
     ("settings", "labels", "slow"),
     [
-        ({"graph": GraphGrowth(max_rounds=2, graph_tol=0.0)}, Y, 1e-4),
+        ({"graph": lw.GraphGrowth(max_rounds=2, graph_tol=0.0)}, Y, 1e-4),
         ({"graph": "chow-liu"}, MISSING, 1e-4),
         ({"graph": "full"}, Y, 0.0),  # all partitions find labelings at once
     ],
@@ -69,7 +61,7 @@ def test_in_one_place_the_bits_are_those_in_memory(client, case):
 def test_apart_the_optimum_is_that_in_memory(client, apart, monkeypatch, settings, labels, slow):
     monkeypatch.setattr("labelweave.dask.graph_margin._SLOW", slow)
     settings = {**GIVEN, **settings}
-    model = LabelGraphClassifier(**settings).fit(chunks(X), chunks(labels))
+    model = lw.LabelGraphClassifier(**settings).fit(chunks(X), chunks(labels))
     whole = lw.LabelGraphClassifier(**settings | {"tol": 1e-4}).fit(X, labels)
     assert model.status_ == ("settled" if labels is MISSING else "converged")
     assert model.duality_gap_ <= 1e-2
@@ -78,27 +70,14 @@ def test_apart_the_optimum_is_that_in_memory(client, apart, monkeypatch, setting
 
 
 def test_it_is_decided_around_and_compared(client):
-    inner = LabelGraphClassifier(graph="none", **GIVEN)
-    calibrated = CalibratedLabelClassifier(inner, "sigmoid", cv=2).fit(chunks(X), chunks(Y))
+    inner = lw.LabelGraphClassifier(graph="none", **GIVEN)
+    calibrated = lw.CalibratedLabelClassifier(inner, "sigmoid", cv=2).fit(chunks(X), chunks(Y))
     whole = lw.CalibratedLabelClassifier(lw.LabelGraphClassifier(graph="none", **GIVEN), "sigmoid", cv=2).fit(
         X, Y
     )
     assert np.allclose(calibrated.predict_proba(X), whole.predict_proba(X), rtol=0, atol=1e-9)
-    found = compare({"none": inner, "tree": inner.__sklearn_clone__()}, chunks(X), chunks(Y), cv=2)
+    found = lw.compare({"none": inner, "tree": inner.__sklearn_clone__()}, chunks(X), chunks(Y), cv=2)
     assert found.means()["none"]["micro_f1"] == found.means()["tree"]["micro_f1"]
-
-
-def test_classes_and_weights_of_entries(client):
-    y = np.array(list("abc"))[X[:, :3].argmax(axis=1)]
-    model = LabelGraphClassifier(graph="full", **GIVEN).fit(chunks(X), chunks(y))
-    whole = lw.LabelGraphClassifier(graph="full", **GIVEN).fit(X, y)
-    assert np.array_equal(model.predict(chunks(X)).compute(), whole.predict(X))
-    entries = RANDOM.uniform(0.5, 2, Y.shape)
-    settings = {"graph": "none", "false_positive_cost": 2.0, **GIVEN}
-    model = LabelGraphClassifier(**settings)
-    model.fit(chunks(X), chunks(Y), entry_weight=chunks(entries))
-    whole = lw.LabelGraphClassifier(**settings).fit(X, Y, entry_weight=entries)
-    assert np.array_equal(model.coef_, whole.coef_)
 
 
 CUTS = [slice(0, 60), slice(60, 80), slice(80, 150)]
@@ -127,7 +106,7 @@ def assert_same_trees(model, whole):
 )
 def test_the_bits_are_those_of_one_machine(client, settings):
     settings = {"leaf_size": 3, "branching": 2, **settings}
-    model = LabelTreeClassifier(**settings).fit(parts(DATA.X), parts(DATA.Y))
+    model = lw.LabelTreeClassifier(**settings).fit(parts(DATA.X), parts(DATA.Y))
     whole = lw.LabelTreeClassifier(**settings).fit(DATA.X, DATA.Y)
     assert_same_trees(model, whole)
     assert model.duality_gap_ == whole.duality_gap_
@@ -136,27 +115,9 @@ def test_the_bits_are_those_of_one_machine(client, settings):
     assert model.score(parts(DATA.X), parts(DATA.Y)) == pytest.approx(whole.score(DATA.X, DATA.Y))
 
 
-def test_classes_weights_and_missing_labels(client, reloaded):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(150, 5))
-    y, weights = np.array(list("abc"))[X[:, :3].argmax(axis=1)], random.integers(0, 3, 150).astype(float)
-    chunks = [rows.stop - rows.start for rows in CUTS]
-    dX, dy, dw = (da.from_array(one, chunks=(chunks, *one.shape[1:])) for one in (X, y, weights))
-    model = LabelTreeClassifier(leaf_size=2).fit(dX, dy, sample_weight=dw)
-    whole = lw.LabelTreeClassifier(leaf_size=2).fit(X, y, sample_weight=weights)
-    assert np.array_equal(model.predict(dX).compute(), whole.predict(X))
-    Y = (X > 0.5).astype(float)
-    Y[::3, 1] = np.nan
-    entries = random.uniform(0.5, 2, Y.shape)
-    dY, de = (da.from_array(one, chunks=(chunks, 5)) for one in (Y, entries))
-    model = LabelTreeClassifier(leaf_size=2).fit(dX, dY, entry_weight=de)
-    assert_same_trees(model, lw.LabelTreeClassifier(leaf_size=2).fit(X, Y, entry_weight=entries))
-    assert np.array_equal(reloaded(model).predict(X), model.predict(X))
-
-
 def test_what_cannot_be_is_refused_in_a_sentence(client, monkeypatch):
     with pytest.raises(ValueError, match="fits the same labels more than once"):
-        LabelTreeClassifier(n_trees=2, negatives="all").fit(parts(DATA.X), parts(DATA.Y))
+        lw.LabelTreeClassifier(n_trees=2, negatives="all").fit(parts(DATA.X), parts(DATA.Y))
     monkeypatch.setattr("labelweave.dask.label_tree.megabytes_of_workers", lambda client: [1e-3])
     with pytest.raises(ValueError, match="need all rows on each worker"):
-        LabelTreeClassifier().fit(parts(DATA.X), parts(DATA.Y))
+        lw.LabelTreeClassifier().fit(parts(DATA.X), parts(DATA.Y))

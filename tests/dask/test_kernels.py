@@ -9,12 +9,6 @@ import scipy.sparse as sp
 import dask
 import labelweave as lw
 import partitioned
-from labelweave import (
-    CalibratedLabelClassifier,
-    KernelLogisticClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-)
 from labelweave.dask.data import read
 from labelweave.dask.features import PartitionedFeatures
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
@@ -58,7 +52,7 @@ def test_the_model_is_that_of_one_machine(client, settings, is_of_classes):
     X, Y, classes = table()
     y = classes if is_of_classes else Y
     settings = {"hyperparameters": "fixed", **settings}
-    model = KernelLogisticClassifier(**settings).fit(chunks(X), chunks(y))
+    model = lw.KernelLogisticClassifier(**settings).fit(chunks(X), chunks(y))
     whole = lw.KernelLogisticClassifier(**settings).fit(X, y)
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-7)
     np.testing.assert_allclose(model.thresholds_, whole.thresholds_, atol=1e-6)
@@ -66,25 +60,11 @@ def test_the_model_is_that_of_one_machine(client, settings, is_of_classes):
     assert np.array_equal(model.predict(chunks(X)).compute(), whole.predict(X))
 
 
-def test_sparse_rows_weights_and_the_same_bits(client):
-    X, Y, _ = table()
-    labels = [dask.delayed(part) for part in np.split(Y, np.cumsum(SIZES)[:-1])]
-    weights = np.random.default_rng(1).uniform(0.5, 2, len(X))
-    settings = {"hyperparameters": "fixed", "kernel_rank": 40}
-    first, second = (
-        KernelLogisticClassifier(**settings).fit(sparse_chunks(X), labels, sample_weight=chunks(weights))
-        for _ in range(2)
-    )
-    whole = lw.KernelLogisticClassifier(**settings).fit(sp.csr_array(X), Y, sample_weight=weights)
-    assert np.array_equal(first.scorer_.dual, second.scorer_.dual)
-    np.testing.assert_allclose(first.predict_proba(X), whole.predict_proba(X), atol=1e-6)
-
-
 def test_hyperparameters_are_learned_from_rows_that_are_brought_here(client):
     X, Y, _ = table()
     search = lw.HyperparameterSearch(max_learning_iter=3, learning_rows=60)
     settings = {"hyperparameters": search, "kernel_rank": 40}
-    model = KernelLogisticClassifier(**settings).fit(chunks(X), chunks(Y))
+    model = lw.KernelLogisticClassifier(**settings).fit(chunks(X), chunks(Y))
     whole = lw.KernelLogisticClassifier(**settings).fit(X, Y)
     assert model.hyperparameters_ == pytest.approx(whole.hyperparameters_, rel=1e-6)
 
@@ -93,7 +73,7 @@ def test_weights_of_features_take_the_place_of_rows_in_the_model_file(client, re
     X, Y, _ = table()
     mean = np.random.default_rng(0).normal(size=(3, 4))
     settings = {"kernel": "linear", "hyperparameters": "fixed", "label_mean": mean}
-    model = KernelLogisticClassifier(**settings).fit(chunks(X), chunks(Y))
+    model = lw.KernelLogisticClassifier(**settings).fit(chunks(X), chunks(Y))
     whole = lw.KernelLogisticClassifier(**settings).fit(X, Y)
     loaded = reloaded(model)
     assert loaded.coef_.shape == (3, 4)
@@ -148,7 +128,7 @@ def test_matrices_over_partitions_do_what_those_in_memory_do(client, kernel):
 def test_kernels_of_low_rank_models(client, settings):
     X, Y, _ = table()
     settings = {"rank": 3, "kernel": "rbf", "alpha": 1.0, "tol": 1e-12, "max_iter": 300, **settings}
-    model = LowRankClassifier(**settings).fit(chunks(X), chunks(Y))
+    model = lw.LowRankClassifier(**settings).fit(chunks(X), chunks(Y))
     whole = lw.LowRankClassifier(**settings).fit(X, Y)
     assert model.objective_ == pytest.approx(whole.objective_, rel=1e-7)
     np.testing.assert_allclose(
@@ -156,20 +136,11 @@ def test_kernels_of_low_rank_models(client, settings):
     )
 
 
-def test_probabilities_come_when_they_are_asked_for(client):
-    X, Y, classes = table()
-    for y in (Y, classes):
-        model = KernelLogisticClassifier(kernel="linear", hyperparameters="fixed")
-        model.fit(chunks(X), chunks(y))
-        expected = [model.predict_proba(part) for part in np.split(X, np.cumsum(SIZES)[:-1])]
-        np.testing.assert_array_equal(model.predict_proba(chunks(X)).compute(), np.concatenate(expected))
-
-
 @pytest.mark.parametrize("settings", [{"label_covariance": LIVING}, {"taxonomy": LIVING}])
 def test_inner_nodes_are_refused(client, settings):
     X = table()[0]
     y = np.array(["dog", "cat", "animal", "plant"])[np.arange(120) % 4]
-    model = (KernelLogisticClassifier if "taxonomy" in settings else LowRankClassifier)(**settings)
+    model = (lw.KernelLogisticClassifier if "taxonomy" in settings else lw.LowRankClassifier)(**settings)
     with pytest.raises(ValueError, match=r"y has 'animal', an inner node .* pass leaves, None"):
         model.fit(chunks(X), chunks(y))
 
@@ -188,7 +159,7 @@ def test_inner_nodes_are_refused(client, settings):
 def test_max_margin_models_are_those_of_one_machine(client, settings, reloaded):
     X, Y, _ = table()
     settings = {"tol": 1e-5, **settings}
-    model = MaxMarginClassifier(**settings).fit(chunks(X), chunks(Y))
+    model = lw.MaxMarginClassifier(**settings).fit(chunks(X), chunks(Y))
     if settings["kernel"] == "poly":
         settings |= {"kernel_rank": 2000, "solver": "coordinate_ascent"}
     whole = lw.MaxMarginClassifier(**settings).fit(X, Y)
@@ -208,7 +179,7 @@ def test_rows_that_travel_have_the_objective_of_one_machine(client, apart):
     given = {"kernel": "rbf", "kernel_rank": 20, "C": 0.3, "tol": 0.02}
     parts = [dask.delayed(sp.csr_array(part)) for part in np.split(X, np.cumsum(SIZES)[:-1])]
     labels = [dask.delayed(part) for part in np.split(Y, np.cumsum(SIZES)[:-1])]
-    first, second = (MaxMarginClassifier(**given).fit(parts, labels) for _ in range(2))
+    first, second = (lw.MaxMarginClassifier(**given).fit(parts, labels) for _ in range(2))
     np.testing.assert_array_equal(first.scorer_.dual_coef_, second.scorer_.dual_coef_)
     exact = lw.MaxMarginClassifier(**{**given, "tol": 1e-6}).fit(sp.csr_array(X), Y)
     least = exact.trace_[-1].primal
@@ -220,6 +191,6 @@ def test_rows_that_travel_have_the_objective_of_one_machine(client, apart):
 def test_decisions_go_around_it(client):
     X, Y, _ = table()
     given = {"kernel": "rbf", "kernel_rank": 20, "solver": "coordinate_ascent", "tol": 1e-6}
-    model = CalibratedLabelClassifier(MaxMarginClassifier(**given), cv=2).fit(chunks(X), chunks(Y))
+    model = lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(**given), cv=2).fit(chunks(X), chunks(Y))
     whole = lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(**given), cv=2).fit(X, Y)
     np.testing.assert_allclose(model.predict_proba(X), whole.predict_proba(X), atol=1e-3)

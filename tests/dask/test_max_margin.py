@@ -3,12 +3,9 @@
 from functools import partial
 
 import dask.array as da
-import dask.dataframe as dd
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import clone
 
 import dask
 import labelweave as lw
@@ -120,55 +117,6 @@ def test_lists_of_partitions_and_of_pairs(client):
     assert np.array_equal(one.coef_, three.coef_)
     answers = one.predict([delayed(part) for part in parts])
     assert np.array_equal(np.concatenate(dask.compute(*answers)), one.predict(sp.csr_array(X)))
-
-
-def test_frames_with_names_of_features_and_labels(client):
-    X, Y = table(d=6, n_labels=3)
-    rows = pd.DataFrame(X, columns=list("abcdef"))
-    labels = pd.DataFrame(Y.astype(int), columns=["red", "green", "blue"])
-    frames = (
-        dd.from_pandas(rows, npartitions=3, sort=False),
-        dd.from_pandas(labels, npartitions=3, sort=False),
-    )
-    model = MaxMarginClassifier(C=0.1).fit(*frames)
-    assert list(model.feature_names_in_) == list("abcdef")
-    assert list(model.classes_) == ["red", "green", "blue"]
-    predicted = client.compute(model.predict(frames[0])).result()
-    assert predicted.equals(model.predict(rows))
-
-
-@pytest.mark.parametrize("classes", [["no", "yes"], ["a", "b", "c"], [1, 5, 9]])
-def test_one_class_a_row(client, classes):
-    X, _ = table(n_labels=3)
-    y = np.asarray(classes)[(X[:, : len(classes)]).argmax(axis=1)]
-    model = MaxMarginClassifier(C=0.1).fit(chunks(X), chunks(y))
-    whole = lw.MaxMarginClassifier(C=0.1).fit(X, y)
-    assert np.array_equal(model.classes_, whole.classes_)
-    assert np.array_equal(model.coef_, whole.coef_)
-    assert np.array_equal(client.compute(model.predict(chunks(X))).result(), whole.predict(X))
-    assert (
-        client.compute(model.decision_function(chunks(X))).result().shape == whole.decision_function(X).shape
-    )
-
-
-def test_the_best_labels_of_every_row(client):
-    X, Y = table()
-    model = MaxMarginClassifier(C=0.1).fit(chunks(X), chunks(Y))
-    labels, scores = (client.compute(part).result() for part in model.predict_top(chunks(X), 2))
-    found = model.predict_top(X, 2)
-    assert np.array_equal(labels, found[0])
-    assert np.allclose(scores, found[1], rtol=1e-12)  # products of other shapes round differently
-    with pytest.raises(ValueError, match="between 1 and the number of labels, 5"):
-        model.predict_top(chunks(X), 6)
-
-
-def test_the_ordinary_estimator_and_its_file(client, reloaded):
-    X, Y = table()
-    model = MaxMarginClassifier(C=0.1).fit(chunks(X), chunks(Y))
-    loaded = reloaded(model)
-    assert type(loaded) is lw.MaxMarginClassifier
-    assert np.array_equal(loaded.predict(X), model.predict(X))
-    assert clone(model).get_params()["C"] == 0.1
 
 
 def test_small_and_odd_partitions(client, apart):

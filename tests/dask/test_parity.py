@@ -90,21 +90,6 @@ def test_labels_by_probability(client, apart, name):
     assert_same(model, whole.fit(X, P, entry_weight=1 + Y), X)
 
 
-@pytest.mark.parametrize("name", ["max-margin", "low-rank"])
-def test_weights_of_classes(client, name):
-    X, _ = table()
-    y = np.array(["a", "b", "c"])[X[:, :3].argmax(axis=1)]
-    weights = np.random.default_rng(2).uniform(0, 2, (len(X), 3))
-    model, whole = pair(name)
-    assert_same(
-        model.fit(chunks(X), chunks(y), entry_weight=chunks(weights)),
-        whole.fit(X, y, entry_weight=weights),
-        X,
-    )
-    with pytest.raises(ValueError, match="has 2 columns, but y has 3 classes"):
-        model.fit(chunks(X), chunks(y), entry_weight=chunks(weights[:, :2]))
-
-
 @pytest.mark.parametrize(
     ("given", "said"),
     [

@@ -17,10 +17,10 @@ LABELS = {
     "commas": ", ".join,
     "bars": "|".join,
     "blanks": " ".join,
-    "signs": "&&".join,
     "quotes": lambda tags: "; ".join(f"'{tag}'" for tag in tags),
     "brackets": lambda tags: "".join(f"[{tag}]" for tag in tags),
     "lists": str,
+    "words": lambda tags: " and ".join([", ".join(tags[:-1]), tags[-1]][len(tags) == 1 :]),
     "calls": lambda tags: f"List({', '.join(tags)})",
     "bits": lambda tags: "".join(str(int(tag in tags)) for tag in TAGS),
 }
@@ -66,10 +66,10 @@ def guesses(path):
         return found.label_separator, found.resolved(table)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "json"])
-@pytest.mark.parametrize(("seed", "label"), [*enumerate(LABELS)])
-def test_halves_of_thirty_files_are_guessed_alike(tmp_path, suffix, seed, label):
-    path, table = tmp_path / f"t.{suffix}", columns(label, seed)
+@pytest.mark.parametrize(("seed", "suffix"), [(0, "csv"), (100, "jsonl"), (203, "json")])
+@pytest.mark.parametrize(("place", "label"), [*enumerate(LABELS)])
+def test_halves_of_thirty_files_are_guessed_alike(tmp_path, seed, suffix, place, label):
+    path, table = tmp_path / f"t.{suffix}", columns(label, seed + place)
     found = []
     for rows in (slice(None), slice(N_ROWS // 2), slice(N_ROWS // 2, None)):
         write(path, table, rows)

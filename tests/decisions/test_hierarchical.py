@@ -10,9 +10,8 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 import labelweave as lw
-from labelweave import BinaryRelevance, HierarchicalClassifier, MaxMarginClassifier, Taxonomy
+from labelweave import BinaryRelevance, HierarchicalClassifier, LabelMatrix, MaxMarginClassifier, Taxonomy
 from labelweave.decisions.layers import shown_labels
-from labelweave.labels import LabelMatrix
 from labelweave.postprocessing import term_lists
 from reference.random_graphs import random_taxonomy, taxonomies
 

@@ -287,6 +287,13 @@ def test_a_record_without_a_table_stands_by_names_and_values(tmp_path, monkeypat
     assert names == [["rows", "781,265"], ["gap", "0.00098907"], ["converged", "yes"]]
 
 
+@pytest.mark.parametrize("name", STEPS)
+def test_every_run_tells_the_commit_that_it_was_measured_at(name):
+    commits = STEPS[name].commits()
+    assert commits
+    assert all(re.fullmatch("[0-9a-f]{8}(-dirty)?", commit) for commit in commits)
+
+
 def test_every_command_of_the_papers_is_a_step():
     modules = {
         f"benchmarks.papers.{path.stem}"

@@ -49,7 +49,7 @@ WORDS = {
     "the rank binds": "the bound on the rank is active",
     "(kernel|covariance|scale|model|vector|width) each": "one per ...",
     "(what|which) (is|are|was|were) chosen when": "how they are chosen",
-    "level with": "equal to",
+    "(are|is|on a) level with": "equal to",
 }
 
 

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
-from labelweave import BinaryRelevance, CalibratedLabelClassifier, MaxMarginClassifier
+from labelweave import BinaryRelevance, CalibratedLabelClassifier, LabelMatrix, MaxMarginClassifier
 from labelweave.decisions import label_scores
 from labelweave.decisions.label_scores import row_blocks
 from labelweave.estimators import kernel_classifier
@@ -20,7 +20,6 @@ from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.arrays import Workers
-from labelweave.labels import LabelMatrix
 from labelweave.model_files import ModelFileError
 from labelweave.problems.label_entries import EntryWeights
 

@@ -1,4 +1,4 @@
-"""Features of a user for each clique: optima by enumeration, learned graphs, files, and what is refused."""
+"""User-defined features for each clique: optima by enumeration, learned graphs, files, and errors."""
 
 import itertools
 
@@ -91,7 +91,7 @@ def test_the_optimum_is_that_of_enumeration(solver):
     X, Y = rows()
     below, above = optimum(X, Y, Products(), 0.05)
     assert above - below < 1e-3 * above
-    model = LabelGraphClassifier(CLIQUES, 0.05, clique_features=Products(), solver=solver, tol=1e-4)
+    model = LabelGraphClassifier(CLIQUES, 0.05, inputs=Products(), solver=solver, tol=1e-4)
     model.fit(X, Y)
     assert model.converged_
     assert model.objective_ == pytest.approx(below, rel=2e-3)
@@ -101,7 +101,7 @@ def test_the_optimum_is_that_of_enumeration(solver):
 
 def test_scores_best_labelings_and_objective_are_those_of_the_joint_features():
     X, Y = rows()
-    model = LabelGraphClassifier(CLIQUES, 0.05, clique_features=Products(2.0)).fit(X, Y)
+    model = LabelGraphClassifier(CLIQUES, 0.05, inputs=Products(2.0)).fit(X, Y)
     new, _ = rows(1)
     labelings, joint = parts(new, Y, Products(2.0))
     half = np.hstack([model.coef_, model.intercept_[:, None]]) / 2
@@ -124,7 +124,7 @@ def test_scores_best_labelings_and_objective_are_those_of_the_joint_features():
 def test_the_features_of_labels_are_the_same_model(graph):
     X, Y = rows(n=60)
     usual = LabelGraphClassifier(graph, 0.05, tol=1e-4).fit(X, Y)
-    found = LabelGraphClassifier(graph, 0.05, tol=1e-4, clique_features=Same()).fit(X, Y)
+    found = LabelGraphClassifier(graph, 0.05, tol=1e-4, inputs=Same()).fit(X, Y)
     assert found.objective_ == pytest.approx(usual.objective_, rel=2e-4)
     assert found.label_graph_.cliques == usual.label_graph_.cliques
     np.testing.assert_allclose(found.decision_function(X), usual.decision_function(X), atol=0.1)
@@ -136,7 +136,7 @@ def test_the_features_of_labels_are_the_same_model(graph):
 
 def test_a_learned_graph_chooses_the_clique_whose_features_tell():
     X, Y = rows(n=300)
-    model = LabelGraphClassifier(GraphGrowth(max_rounds=1), 0.01, clique_features=Products()).fit(X, Y)
+    model = LabelGraphClassifier(GraphGrowth(max_rounds=1), 0.01, inputs=Products()).fit(X, Y)
     assert model.label_graph_.cliques == ((0, 1),)
     new, true = rows(2, n=300)
     usual = LabelGraphClassifier(alpha=0.01).fit(X, Y)
@@ -154,7 +154,7 @@ def test_sparse_rows_unknown_labels_and_other_settings(more):
     Y[3] = np.nan
     if "loss" not in more:
         Y[5:9, 1] = np.nan
-    given = {"graph": CLIQUES, "alpha": 0.05, "clique_features": Products(), **more}
+    given = {"graph": CLIQUES, "alpha": 0.05, "inputs": Products(), **more}
     dense = LabelGraphClassifier(**given).fit(X, Y)
     sparse = LabelGraphClassifier(**given).fit(sp.csr_array(X), Y)
     assert sparse.objective_ == pytest.approx(dense.objective_, rel=2e-3)
@@ -163,20 +163,20 @@ def test_sparse_rows_unknown_labels_and_other_settings(more):
 
 def test_checkpoints_and_clones_and_threads(tmp_path):
     X, Y = rows()
-    model = LabelGraphClassifier(CLIQUES, 0.05, clique_features=Products(), checkpoint=tmp_path / "c.lwc")
+    model = LabelGraphClassifier(CLIQUES, 0.05, inputs=Products(), checkpoint=tmp_path / "c.lwc")
     twin = clone(model).set_params(checkpoint=None, n_jobs=2).fit(X, Y)
     np.testing.assert_array_equal(model.fit(X, Y).decision_function(X), twin.decision_function(X))
 
 
 def test_files_hold_a_registered_class_and_never_code(tmp_path):
     X, Y = rows()
-    model = LabelGraphClassifier(CLIQUES, 0.05, clique_features=Products(2.0)).fit(X, Y)
+    model = LabelGraphClassifier(CLIQUES, 0.05, inputs=Products(2.0)).fit(X, Y)
     model.save(tmp_path / "m.lw")
     again = load(tmp_path / "m.lw")
-    assert isinstance(again.clique_features, Products)
+    assert isinstance(again.inputs, Products)
     assert again.scorer_.clique_features.power == 2
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-    model = LabelGraphClassifier(CLIQUES, 0.05, clique_features=Same()).fit(X, Y)
+    model = LabelGraphClassifier(CLIQUES, 0.05, inputs=Same()).fit(X, Y)
     with pytest.raises(TypeError, match="class Same cannot be stored; register the class"):
         model.save(tmp_path / "n.lw")
     assert not (tmp_path / "n.lw").exists()
@@ -194,13 +194,13 @@ def test_features_of_a_wrong_shape_are_refused():
     X, Y = rows()
     for shapes in ((1, 0), (0, 1)):
         with pytest.raises(ValueError, match="one for each of X, and 2 columns for every clique"):
-            LabelGraphClassifier(CLIQUES, clique_features=Odd(shapes)).fit(X, Y)
-    with pytest.raises(ValueError, match="clique_features"):
-        LabelGraphClassifier(CLIQUES, clique_features=lambda X, clique: X).fit(X, Y)
+            LabelGraphClassifier(CLIQUES, inputs=Odd(shapes)).fit(X, Y)
+    with pytest.raises(ValueError, match="inputs"):
+        LabelGraphClassifier(CLIQUES, inputs=lambda X, clique: X).fit(X, Y)
 
 
 def test_too_many_candidates_are_refused():
     X, Y = rows()
     Y = np.random.default_rng(0).integers(0, 2, (len(X), 230))
     with pytest.raises(ValueError, match=r"26335 of them.*pass candidates"):
-        LabelGraphClassifier(clique_features=Products()).fit(X, Y)
+        LabelGraphClassifier(inputs=Products()).fit(X, Y)

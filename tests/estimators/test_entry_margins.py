@@ -142,14 +142,6 @@ def test_one_class_a_row_has_costs_of_classes():
     )
 
 
-def test_saved_model_predicts_the_same(reloaded):
-    X, Y, costs = _problem()
-    model = _fitted(X, Y, costs)
-    again = reloaded(model)
-    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
-    again.fit(X, Y)
-
-
 MISTAKES = {
     "other rows": (np.ones((N - 1, L)), r"false_negative_cost has shape \(14, 3\), but there are 15 rows"),
     "negative": (-np.ones((N, L)), "false_negative_cost at row 0, label 0 is -1.0"),

@@ -13,6 +13,7 @@ import labelweave as lw
 TREE = {"x": ["a", "b"], "y": ["c"]}
 X = np.random.default_rng(0).normal(size=(12, 3))
 Y = np.array(list("abc") * 4)
+UNKNOWN = [None] * 3 + Y[3:].tolist()
 LABELS = (Y[:, None] == np.array(list("abc"))).astype(float)
 
 
@@ -42,7 +43,7 @@ REFUSED = {
         "tie='class' is invalid with a label_covariance of learned weights",
     ),
     "groups of other classes": ({"tie": [0, 1]}, (X, Y), "tie has 2 groups, but there are 3 functions"),
-    "a class without a group": ({"tie": {"a": 0, "b": 1}}, (X, Y), "tie has no group of 'c'"),
+    "a class without a group": ({"tie": {"a": 0, "b": 1}}, (X, Y), "tie has no group for 'c'"),
     "no kernel": ({"kernel": []}, (X, Y), "give one kernel or more"),
     "fewer covariances than kernels": (
         {"kernel": ["rbf", "linear"], "label_covariance": [2]},
@@ -101,10 +102,40 @@ REFUSED = {
     "a function that is no kernel": ({"kernel": lambda a, b: -a @ b.T}, (X, Y), "not positive semi-definite"),
     "folds of unknown rows": (
         {"hyperparameters": lw.HyperparameterSearch([(range(3, 12), range(3))])},
-        (X, [None] * 3 + Y[3:].tolist()),
+        (X, UNKNOWN),
         "among the 9 of 12 rows for learning",
     ),
     "no tree at all": ({"taxonomy": [("a", "b", "c")]}, (X, Y), "a"),
+    "weights of unknown rows alone": (
+        {"hyperparameters": "fixed"},
+        (X, UNKNOWN, np.arange(12) < 3),
+        "one row with an observed label needs a positive weight",
+    ),
+    "a scale that cannot start": (
+        {"kernel": "linear", "scale": 1e60},
+        (X[:4], [0, 1, 0, 1]),
+        "did not converge at the initial hyperparameters; scale the features",
+    ),
+    "more blocks than there are rows": (
+        {"learning_rows": 5, "learning_blocks": 3},
+        (X, Y),
+        "learning_rows=5 rows need 15 rows, but only 12",
+    ),
+    "more blocks than there are known rows": (
+        {"learning_blocks": 5},
+        (X, UNKNOWN),
+        "blocks of at least 2 rows need 10 rows, but only 9 have known",
+    ),
+    "exact solves of tied classes": (
+        {"taxonomy": TREE, "solver": "exact", "hyperparameters": "fixed"},
+        (X, Y),
+        "conjugate gradients",
+    ),
+    "entries of one class a row": (
+        {"hyperparameters": "fixed"},
+        (X, Y, None, np.ones((12, 3))),
+        "entry_weight is for many labels per row",
+    ),
 }
 
 
@@ -127,30 +158,6 @@ def test_refuses_a_budget_that_is_too_small():
 def test_refuses_what_is_no_taxonomy(taxonomy):
     with pytest.raises(TypeError, match="The taxonomy is of type"):
         lw.KernelLogisticClassifier(taxonomy=taxonomy).fit(X, Y)
-
-
-def test_refuses_weights_of_unknown_rows_alone():
-    with pytest.raises(ValueError, match="one row with an observed label needs a positive weight"):
-        lw.KernelLogisticClassifier(hyperparameters="fixed").fit(
-            X, [None] * 3 + Y[3:].tolist(), sample_weight=np.arange(12) < 3
-        )
-
-
-def test_fits_that_cannot_start():
-    with pytest.raises(
-        ValueError, match="did not converge at the initial hyperparameters; scale the features"
-    ):
-        lw.KernelLogisticClassifier("linear", scale=1e60).fit(X[:4], [0, 1, 0, 1])
-
-
-def test_refuses_more_blocks_than_there_are_rows():
-    with pytest.raises(
-        ValueError, match=r"learning_blocks=3 .* learning_rows=5 rows need 15 rows, but only 12"
-    ):
-        grouped(lw.KernelLogisticClassifier, learning_rows=5, learning_blocks=3).fit(X, Y)
-    unknown = [None] * 3 + Y[3:].tolist()
-    with pytest.raises(ValueError, match="blocks of at least 2 rows need 10 rows, but only 9 have known"):
-        grouped(lw.KernelLogisticClassifier, learning_blocks=5).fit(X, unknown)
 
 
 def test_a_rank_beyond_the_rows_is_all_rows():

@@ -173,14 +173,6 @@ def test_solvers_learn_the_same(solver):
     assert losses[1] == pytest.approx(losses[0], rel=2e-3)
 
 
-def test_exact_solves_are_for_labels_apart():
-    X, y, _ = data(n=60)
-    tree = {"left": ["a", "b"], "right": ["c", "d"]}
-    model = KernelLogisticClassifier(taxonomy=tree, solver="exact", hyperparameters="fixed")
-    with pytest.raises(ValueError, match="conjugate gradients"):
-        model.fit(X, y)
-
-
 @pytest.mark.parametrize(("rows", "sizes"), [(None, [4, 3, 3]), (3, [3, 3, 3]), (2, [2, 2, 2])])
 def test_blocks_are_disjoint(rows, sizes):
     candidates = np.arange(5, 25, 2)
@@ -259,12 +251,6 @@ def test_the_limit_of_evaluations_is_that_of_all_stages(monkeypatch, limit):
 
 TREE = {"x": ["a", "b"], "y": ["c", "d", "e"]}
 FIXED = {"hyperparameters": "fixed", "tol": 1e-9}
-
-
-def test_one_class_a_row_has_no_entries():
-    X, y = np.random.default_rng(0).normal(size=(9, 2)), list("abc") * 3
-    with pytest.raises(ValueError, match="entry_weight is for many labels per row"):
-        KernelLogisticClassifier(**FIXED).fit(X, y, entry_weight=np.ones((9, 3)))
 
 
 _classes = partial(draw_classes, n=80, d=3, n_classes=5)

@@ -11,11 +11,10 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_predict
 from sklearn.multiclass import OneVsRestClassifier
 
 import labelweave as lw
-from labelweave import MaxMarginClassifier, metrics
+from labelweave import ClassProbabilities, LabelMatrix, MaxMarginClassifier, metrics
 from labelweave.estimators.seen_rows import SeenRows, carried_columns
 from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.features import FeatureMatrix
-from labelweave.labels import ClassProbabilities, LabelMatrix
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 TABLE = (X > 0).astype(int)
@@ -123,14 +122,6 @@ def test_decisions_and_comparisons_of_lists():
     assert metrics.f1_score(TAGS, tuned.predict(X)) > 0.9
     compared = lw.compare({"forest": forest, "margin": lw.MaxMarginClassifier(C=100)}, X, TAGS, cv=3)
     assert "margin" in str(compared)
-
-
-def test_a_label_matrix_goes_through_a_search():
-    labels = lw.LabelMatrix(sp.csr_array(TABLE), None, NAMES)
-    search = GridSearchCV(
-        lw.MaxMarginClassifier(), {"C": [100]}, scoring=metrics.get_scorer("micro_f1"), cv=KFold(3)
-    ).fit(X, labels)
-    assert search.best_score_ > 0.8
 
 
 @pytest.mark.parametrize("blank", [None, np.nan])

@@ -11,11 +11,10 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, f1_score
 
-from labelweave import GraphGrowth, LabelGraphClassifier
+from labelweave import GraphGrowth, LabelGraphClassifier, LabelMatrix
 from labelweave.datasets import make_clique_toy
 from labelweave.estimators.held_out import hold_out
 from labelweave.foundation.arguments import ParameterError
-from labelweave.labels import LabelMatrix
 from labelweave.metrics import hamming_loss
 from labelweave.problems.structured_margin import growth
 
@@ -95,7 +94,7 @@ def test_a_triple_is_found_where_no_pair_violates(options):
 
 def test_cliques_that_were_not_scored_are_told(monkeypatch):
     X, Y = exclusive_or()
-    monkeypatch.setattr(growth, "_MOST_CANDIDATES", 19)
+    monkeypatch.setattr(growth, "MOST_CANDIDATES", 19)
     fitted = model(alpha=0.1, clique_size=3, max_rounds=2).fit(X, Y)
     assert np.isnan(fitted.relaxation_gap_)
     assert fitted.graph_reason_.endswith("; larger cliques were only scored if grown from chosen ones")

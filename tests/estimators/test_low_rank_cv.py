@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
 from drawn import draw_labels
-from labelweave import LowRankClassifier, RankSearch
+from labelweave import LabelMatrix, LowRankClassifier, RankSearch
 from labelweave.estimators.low_rank import path, starts
 from labelweave.estimators.low_rank import path as low_rank_path
 from labelweave.estimators.low_rank import rank_choice as low_rank_cv
@@ -21,7 +21,6 @@ from labelweave.estimators.low_rank.path import HeldOutRows, ScoreSettings, held
 from labelweave.estimators.low_rank.starts import Start, continued, first_label_factor
 from labelweave.features.gram.sources import PrecomputedSource
 from labelweave.foundation.arrays import Workers
-from labelweave.labels import LabelMatrix
 from labelweave.metrics import average_auc, f1_score, precision_at_k
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from watching import Count

@@ -1,6 +1,8 @@
 """Arrays of libraries other than NumPy in the estimators: X decides where a call makes its tables."""
 
 import pickle
+import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -69,6 +71,7 @@ MODELS = {
     "low rank, logistic": (LowRankClassifier(rank=2, loss="log_loss", label_covariance=COVARIANCE), X, Y),
     "low rank, squared hinge": (LowRankClassifier(rank=2, loss="squared_hinge", penalty="ridge"), X, Y),
     "low rank, bound": (LowRankClassifier(rank=2, penalty="trace_bound"), X, Y),
+    "low rank, bound, kernel": (LowRankClassifier(rank=5, penalty="trace_bound", kernel="rbf"), X, Y),
     "low rank, ridge": (LowRankClassifier(rank=2, penalty="ridge"), X, Y),
     "low rank, kernel": (LowRankClassifier(2, kernel="rbf", penalty="ridge", hyperparameters=SHORT), X, Y),
     "low rank, mean": (LowRankClassifier(rank=2, loss="log_loss", label_mean=MEAN), X, Y),
@@ -80,7 +83,8 @@ MODELS = {
     "low rank, factor": (LowRankClassifier(rank=2, kernel=KERNEL, kernel_rank=15), X, Y),
 }  # fmt: skip
 # NumPy's have interior points
-ANOTHER_PATH = {"margins, linear", "margins, linear, wide", "margins, factor", "margins, forest"}
+ANOTHER_PATH = {f"margins, {name}" for name in ("linear", "linear, wide", "factor", "forest")}
+ANOTHER_PATH |= {"low rank, bound, kernel"}
 
 
 @pytest.fixture(params=["array_api_strict", "torch"])
@@ -203,6 +207,7 @@ AS_THERE = {
 }  # fmt: skip
 
 
+@pytest.mark.filterwarnings("ignore:In Y column")
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # scikit-learn's scaler
 @pytest.mark.parametrize("name", AS_THERE)
 def test_all_that_surrounds_a_model_goes_along(make, name):
@@ -234,6 +239,19 @@ def test_the_gap_is_that_of_double_precision(make):
     expected, found = clone(model).fit(single, Y), model.fit(make(single), make(Y))
     assert found.duality_gap_ <= 1e-6  # single precision rounds objectives by about a tenth of that
     assert found.duality_gap_ == pytest.approx(expected.duality_gap_, abs=1e-11)
+
+
+def test_what_a_library_holds_for_its_next_arrays_is_free(monkeypatch):
+    cuda = SimpleNamespace(
+        mem_get_info=lambda device: (60e6, 140e6), memory_reserved=lambda device: 50e6,
+        memory_allocated=lambda device: 10e6,
+    )  # fmt: skip
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    pool = SimpleNamespace(free_bytes=lambda: 20e6)
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(get_default_memory_pool=lambda: pool))
+    assert homes._free_megabytes(SimpleNamespace(type="cuda")) == pytest.approx(80)
+    assert homes._free_megabytes(SimpleNamespace(mem_info=(30e6, 140e6))) == pytest.approx(40)
+    assert homes._free_megabytes("cpu") is None
 
 
 @pytest.mark.parametrize(("megabytes", "kind"), [(0.3, StreamedGram), (30.0, StoredGram)])

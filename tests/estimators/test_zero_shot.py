@@ -169,25 +169,6 @@ def test_coupling_sets_the_covariance_of_the_signatures(world):
     assert base[-1].label_covariance is None
 
 
-@pytest.mark.parametrize("with_seen", [False, True])
-def test_saved_model_predicts_the_same(world, reloaded, with_seen):
-    X, y, frame, X_test, _ = every_class(world)
-    signatures = frame if with_seen else frame.iloc[N_SEEN:]
-    options = (
-        {"seen_penalty": 0.7} if with_seen else {"class_prior": [0, 1, 1, 1, 2], "couple_attributes": True}
-    )
-    model = ZeroShotClassifier(MaxMarginClassifier(C=0.1, tol=0.02), signatures, **options).fit(
-        X, frame.loc[y]
-    )
-    again = reloaded(model)
-    for method in ("predict_proba", "predict_attributes", "predict"):
-        np.testing.assert_array_equal(getattr(again, method)(X_test), getattr(model, method)(X_test))
-    np.testing.assert_array_equal(again.seen_, model.seen_)
-    assert again.temperature_ == model.temperature_
-    assert again.couple_attributes is not with_seen
-    clone(again).fit(X, frame.loc[y])
-
-
 def test_what_makes_scores_is_kept_as_a_scorer(world, fitted):
     X_test = world[3]
     scorer = fitted.scorer_

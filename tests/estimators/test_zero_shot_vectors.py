@@ -6,7 +6,7 @@ import pytest
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Ridge
 
-from labelweave import LowRankClassifier, MaxMarginClassifier, ZeroShotClassifier, load
+from labelweave import LowRankClassifier, MaxMarginClassifier, ZeroShotClassifier
 from labelweave.metrics import harmonic_mean_accuracy
 from reference import zero_shot_twin as twin
 
@@ -106,19 +106,6 @@ def test_seen_and_unseen_classes_are_told_apart_together():
     )
     assert found[1].seen_penalty_ > 0
     assert chosen >= plain
-
-
-@pytest.mark.parametrize("couple", [False, True])
-def test_saved_model_predicts_the_same(tmp_path, couple):
-    X, y, frame, X_test, _ = words()
-    frame.index = [f"word {number}" for number in range(len(frame))]
-    model = ZeroShotClassifier(None, frame, class_prior=of_unseen(), couple_attributes=couple, cv=2)
-    model.fit(X, frame.index[y].to_numpy()).save(tmp_path / "words.lw")
-    again = load(tmp_path / "words.lw")
-    for method in ("predict_proba", "expected_attributes", "predict"):
-        np.testing.assert_array_equal(getattr(again, method)(X_test), getattr(model, method)(X_test))
-    assert again.shrinkage_ == model.shrinkage_
-    np.testing.assert_allclose(again.class_prior, model.class_prior / N_UNSEEN)
 
 
 def test_counts_are_vectors_and_nothing_is_known_before_a_fit():

@@ -4,9 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from labelweave import LabelMatrix, MaxMarginClassifier
+from labelweave import LabelMatrix, MaxMarginClassifier, read_class_columns
 from labelweave.estimators.targets import read_labels
-from labelweave.labels import read_class_columns
 from labelweave.labels.class_columns import joined_columns, labels_of_columns
 
 NAN = np.nan

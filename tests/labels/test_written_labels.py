@@ -204,6 +204,11 @@ CELLS = [
         lambda tags: " ".join(f"• {tag}" for tag in tags),
         lambda tags: " ".join(f"#{tag}" for tag in tags),
         lambda tags: ", ".join(f"#{tag}" for tag in tags),
+        lambda tags: f"【{'，'.join(tags)}】",
+        lambda tags: f"⟨{', '.join(tags)}⟩",
+        lambda tags: "".join(f"「{tag}」" for tag in tags),
+        lambda tags: f"array({', '.join(f'{k} => {tag!r}' for k, tag in enumerate(tags))})",
+        lambda tags: f"{{{', '.join(f'{json.dumps(tag)}=>true' for tag in tags)}}}",
         lambda tags: "".join(f"#{tag}" for tag in tags),
         lambda tags: " ".join(f"@{tag}" for tag in tags),
 ]  # fmt: skip
@@ -246,6 +251,8 @@ def test_names_in_quotes_may_hold_the_separator():
         lambda bits: " ".join(f"{bit:.6e}" for bit in bits),
         lambda bits: ",".join(f"{2 * bit - 1:+d}" for bit in bits),
         lambda bits: "".join(map(str, bits)),
+        lambda bits: "".join("ny"[bit] for bit in bits),
+        lambda bits: f"tensor({bits}, device='cuda:0')",
     ],
 )
 def test_lists_of_0_and_1_are_columns(write):
@@ -360,7 +367,7 @@ def test_names_with_commas_or_words_stay_in_lists(between):
 def test_a_separator_may_be_a_regular_expression():
     assert names_in("a, b  und c", r"/\s*(,|und)\s*/") == ["a", "b", "c"]
     assert names_in("[a, b; c]", "[/,|;/]") == names_in('["a; b, c"]', '["/,|;/"]') == ["a", "b", "c"]
-    with pytest.raises(ValueError, match=r"label_separator is '/\(/'; between slashes use a regular"):
+    with pytest.raises(ValueError, match=r"label_separator '/\(/' is no regular expression"):
         TableColumns(label_separator="/(/")
 
 
@@ -422,6 +429,7 @@ ONE_NAME = {
     "questions": ["how do I pay", "how do I log in", "what is the balance", "where is my card", "how to pay"],
     "industries": ["Water; sewerage, waste", "Arts, sports and recreation", "Education", "Homes; own use"],
     "states": ["widowed, divorced or separated", "single", "married", "married and separated"],
+    "terms": ["GO:2", "GO:31", "GO:77", "HP:2"],
     "brackets": ["[deprecated]", "stable", "testing", "(draft)"],
     "numbers": ["1,5", "2,5", "3,0", "4,5"],
     "domains": ["a.com", "b.com", "mail.b.com", "a.org"],
@@ -621,6 +629,20 @@ def test_lists_of_numbers_of_different_lengths_are_tags():
     for table in ([[1], [0, 1]], [[1, 2], [3, 4]]):
         with pytest.raises(ValueError, match="Y "):
             LabelMatrix.from_any(table)
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        pd.Series([[{"name": "a"}, {"name": "b"}], [{"name": "b"}], None]),
+        [[{"id": 7, "label": "a"}, {"id": 8, "label": "b"}], [{"id": 8, "label": "b"}], None],
+        pd.Series([{"a": True, "b": 1}, {"a": 0, "b": 1}, None]),
+    ],
+)
+def test_objects_name_tags(y):
+    np.testing.assert_array_equal(LabelMatrix.from_any(y).to_dense(), [[1, 1], [0, 1], [np.nan] * 2])
+    with pytest.raises(ValueError, match=r"Y at row 1 is .*; pass a list of names"):
+        LabelMatrix.from_any([[{"name": "a"}], [{"x": []}]])
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])

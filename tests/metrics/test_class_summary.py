@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import accuracy_score
 
-from labelweave import metrics
-from labelweave.labels import Taxonomy
+from labelweave import Taxonomy, metrics
 from labelweave.postprocessing import least_expected_loss, most_probable
 
 CLASSES = np.array(["poodle", "boxer", "cat", "oak", "elm"])

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn import metrics as sklearn_metrics
 
-from labelweave import metrics
-from labelweave.labels import LabelMatrix
+from labelweave import LabelMatrix, metrics
 
 SCORES = {
     "precision": (metrics.precision_score, sklearn_metrics.precision_score),
@@ -134,14 +133,6 @@ def test_every_container_gives_the_same(case):
 def test_stored_zeros_of_a_sparse_prediction_are_negative():
     Y_pred = sp.csr_array(([1, 0], ([0, 0], [0, 1])), shape=(1, 3))
     assert metrics.hamming_loss([[1, 0, 0]], Y_pred) == 0
-
-
-def test_zero_weight_rows_count_for_nothing():
-    Y_true, Y_pred = [[1, 0], [np.nan, 1]], [[1, 1], [0, 0]]
-    assert metrics.hamming_loss(Y_true, Y_pred, sample_weight=[0, 1]) == 1
-    np.testing.assert_array_equal(
-        metrics.recall_score(Y_true, Y_pred, average=None, sample_weight=[0, 1]), [np.nan, 0]
-    )
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import log_loss as sklearn_log_loss
 
-from labelweave import metrics
-from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave import LabelMatrix, Taxonomy, metrics
 from labelweave.metrics import _inputs, expected_calibration_error
 
 NAMES = ["poodle", "boxer", "cat", "oak"]

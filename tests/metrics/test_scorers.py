@@ -21,20 +21,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from labelweave import (
-    BinaryRelevance,
-    ConformalLabelClassifier,
-    HierarchicalClassifier,
-    KernelLogisticClassifier,
-    LabelMatrix,
-    LowRankClassifier,
-    MaxMarginClassifier,
-    TableModel,
-    Taxonomy,
-    TunedThresholdClassifier,
-    compare,
-    metrics,
-)
+import labelweave as lw
 from labelweave.metrics import f1_score, get_scorer
 from labelweave.metrics.known_labels import TruthWarning, known_labels, truth_for, widened
 from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
@@ -57,8 +44,8 @@ OF_HIERARCHIES = {  # in test_hierarchies.py
         "neg_smin_loss",
     )
 }
-OF_LABELS = sorted(set(metrics.get_scorer_names()) - OF_CLASSES - OF_HIERARCHIES)
-TREE = Taxonomy([("all", "a"), ("all", "pair"), ("pair", "b"), ("pair", "c")])
+OF_LABELS = sorted(set(lw.metrics.get_scorer_names()) - OF_CLASSES - OF_HIERARCHIES)
+TREE = lw.Taxonomy([("all", "a"), ("all", "pair"), ("pair", "b"), ("pair", "c")])
 
 
 @pytest.fixture(scope="module")
@@ -72,12 +59,12 @@ def tables():
 
 @pytest.fixture(scope="module")
 def fitted(tables):
-    return LowRankClassifier(rank=3, loss="log_loss").fit(*tables)
+    return lw.LowRankClassifier(rank=3, loss="log_loss").fit(*tables)
 
 
 @pytest.fixture(scope="module")
 def probable(tables):
-    return KernelLogisticClassifier(kernel="linear").fit(*tables)
+    return lw.KernelLogisticClassifier(kernel="linear").fit(*tables)
 
 
 def expected(name, model, X, Y):
@@ -86,23 +73,23 @@ def expected(name, model, X, Y):
     sign, name = (-1, name.removeprefix("neg_")) if name.startswith("neg_") else (1, name)
     average, _, kind = name.partition("_")
     if kind == "average_precision":
-        return metrics.average_precision_score(Y, model.decision_function(X), average)
+        return lw.metrics.average_precision_score(Y, model.decision_function(X), average)
     if average in ("micro", "macro", "example"):
-        return getattr(metrics, f"{kind}_score")(Y, model.predict(X), average=average)
+        return getattr(lw.metrics, f"{kind}_score")(Y, model.predict(X), average=average)
     if name in ("subset_accuracy", "hamming_loss"):
         response = model.predict(X)
     elif name in ("log_loss", "expected_calibration_error"):
         response = model.predict_proba(X)
     else:
         response = model.decision_function(X)
-    return sign * getattr(metrics, name)(Y, response, **settings)
+    return sign * getattr(lw.metrics, name)(Y, response, **settings)
 
 
 @pytest.mark.parametrize("name", OF_LABELS)
 def test_a_scorer_is_its_metric_of_the_response_it_needs(name, tables, fitted, probable):
     X, Y = tables
     model = probable if name in OF_PROBABILITIES else fitted
-    scorer = metrics.get_scorer(name, **PARAMETERS.get(name, {}))
+    scorer = lw.metrics.get_scorer(name, **PARAMETERS.get(name, {}))
     assert scorer(model, X, Y) == expected(name, model, X, Y)
     assert (scorer(model, X, Y) <= 0) == name.startswith("neg_")
 
@@ -112,9 +99,9 @@ def test_every_metric_of_a_number_has_a_scorer():
     shown |= {"column_accuracy_score"}
     averaged = {"average_precision_score", "precision_score", "recall_score"}
     averaged |= {"get_scorer", "get_scorer_names", "information_content"}
-    names = {name.removeprefix("neg_") for name in metrics.get_scorer_names()}
+    names = {name.removeprefix("neg_") for name in lw.metrics.get_scorer_names()}
     names |= {f"{name}_score" for name in OF_HIERARCHIES}
-    assert set(metrics.__all__) - shown - averaged <= names
+    assert set(lw.metrics.__all__) - shown - averaged <= names
 
 
 @pytest.mark.parametrize(
@@ -122,45 +109,45 @@ def test_every_metric_of_a_number_has_a_scorer():
     [
         lambda Y: Y,
         lambda Y: np.where(np.isnan(Y), np.nan, 2 * Y - 1),
-        LabelMatrix.from_any,
+        lw.LabelMatrix.from_any,
         lambda Y: pytest.importorskip("pandas").DataFrame(Y, columns=list("vwxyz")),
     ],
     ids=["zero-one", "minus-one", "LabelMatrix", "frame"],
 )
-@pytest.mark.parametrize("estimator", [LowRankClassifier(), MaxMarginClassifier()], ids=type)
+@pytest.mark.parametrize("estimator", [lw.LowRankClassifier(), lw.MaxMarginClassifier()], ids=type)
 def test_a_search_with_missing_labels_finds_what_the_loop_by_hand_finds(form, estimator, tables):
     X, Y = tables
-    grid = {"rank": [1, 4]} if isinstance(estimator, LowRankClassifier) else {"C": [1e-3, 1.0]}
+    grid = {"rank": [1, 4]} if isinstance(estimator, lw.LowRankClassifier) else {"C": [1e-3, 1.0]}
     ((parameter, values),) = grid.items()
     folds = IterativeStratifiedKFold(3)
     search = GridSearchCV(
-        estimator, grid, scoring=metrics.get_scorer("micro_f1"), cv=folds, error_score="raise"
+        estimator, grid, scoring=lw.metrics.get_scorer("micro_f1"), cv=folds, error_score="raise"
     ).fit(X, form(Y))
     by_hand = []
     for value in values:
         scores = []
         for train, held in folds.split(X, Y):
             model = clone(estimator).set_params(**{parameter: value}).fit(X[train], Y[train])
-            scores.append(metrics.f1_score(Y[held], model.predict(X[held])))
+            scores.append(lw.metrics.f1_score(Y[held], model.predict(X[held])))
         by_hand.append(np.mean(scores))
     np.testing.assert_allclose(search.cv_results_["mean_test_score"], by_hand, rtol=1e-12)
     assert search.best_params_[parameter] == values[int(np.argmax(by_hand))]
-    assert search.score(X, form(Y)) == metrics.f1_score(Y, search.predict(X))
+    assert search.score(X, form(Y)) == lw.metrics.f1_score(Y, search.predict(X))
 
 
 @pytest.mark.parametrize("search", [HalvingGridSearchCV, HalvingRandomSearchCV])
 @pytest.mark.parametrize(
-    "form", [LabelMatrix.from_any, pd.DataFrame, np.asarray], ids=["labels", "frame", "array"]
+    "form", [lw.LabelMatrix.from_any, pd.DataFrame, np.asarray], ids=["labels", "frame", "array"]
 )
 def test_halving_searches_take_missing_labels(search, form, tables):
     X, Y = tables
     options = {"cv": IterativeStratifiedKFold(2), "min_resources": 30, "random_state": 0}
-    scoring = metrics.get_scorer("micro_f1")
+    scoring = lw.metrics.get_scorer("micro_f1")
     found = search(
-        LowRankClassifier(), {"rank": [1, 2, 4]}, scoring=scoring, error_score="raise", **options
+        lw.LowRankClassifier(), {"rank": [1, 2, 4]}, scoring=scoring, error_score="raise", **options
     ).fit(X, form(Y))
     assert found.n_resources_[-1] > found.n_resources_[0] == 30
-    assert found.score(X, form(Y)) == metrics.f1_score(Y, found.predict(X))
+    assert found.score(X, form(Y)) == lw.metrics.f1_score(Y, found.predict(X))
 
 
 def test_halving_searches_take_rows_without_a_class(tables):
@@ -168,8 +155,8 @@ def test_halving_searches_take_rows_without_a_class(tables):
     y = np.array(["a", "b", "c"], object)[np.argmax(X[:, :3], axis=1)]
     y[::7] = None
     search = HalvingGridSearchCV(
-        KernelLogisticClassifier("linear", hyperparameters="fixed"), {"scale": [0.1, 1.0]},
-        scoring=metrics.get_scorer("neg_log_loss"), cv=IterativeStratifiedKFold(3), min_resources=40,
+        lw.KernelLogisticClassifier("linear", hyperparameters="fixed"), {"scale": [0.1, 1.0]},
+        scoring=lw.metrics.get_scorer("neg_log_loss"), cv=IterativeStratifiedKFold(3), min_resources=40,
         error_score="raise",
     ).fit(X, y)  # fmt: skip
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
@@ -177,9 +164,9 @@ def test_halving_searches_take_rows_without_a_class(tables):
 
 def test_predictions_and_learning_curves_take_missing_labels(tables):
     X, Y = pd.DataFrame(tables[0]).add_prefix("x"), pd.DataFrame(tables[1], columns=list("vwxyz"))
-    cv, scoring = IterativeStratifiedKFold(2), metrics.get_scorer("macro_f1")
-    assert cross_val_predict(LowRankClassifier(), X, Y, cv=cv).shape == Y.shape
-    scores = learning_curve(LowRankClassifier(), X, Y, cv=cv, scoring=scoring, error_score="raise")[2]
+    cv, scoring = IterativeStratifiedKFold(2), lw.metrics.get_scorer("macro_f1")
+    assert cross_val_predict(lw.LowRankClassifier(), X, Y, cv=cv).shape == Y.shape
+    scores = learning_curve(lw.LowRankClassifier(), X, Y, cv=cv, scoring=scoring, error_score="raise")[2]
     assert np.isfinite(scores).all()
 
 
@@ -187,14 +174,16 @@ def test_several_metrics_are_cross_validated_at_once_and_share_responses(tables,
     X, Y = tables
     asked = []
     for method in ("predict", "decision_function"):
-        original = getattr(LowRankClassifier, method)
+        original = getattr(lw.LowRankClassifier, method)
         monkeypatch.setattr(
-            LowRankClassifier, method, lambda self, X, f=original, m=method: asked.append(m) or f(self, X)
+            lw.LowRankClassifier, method, lambda self, X, f=original, m=method: asked.append(m) or f(self, X)
         )
     names = ["micro_f1", "macro_f1", "neg_hamming_loss", "average_auc", "precision_at_3", "neg_ranking_loss"]
-    scoring = {name: metrics.get_scorer(name) for name in names}
+    scoring = {name: lw.metrics.get_scorer(name) for name in names}
     splits = IterativeStratifiedShuffleSplit(2, test_size=0.3, random_state=0)
-    found = cross_validate(LowRankClassifier(rank=2), X, LabelMatrix.from_any(Y), scoring=scoring, cv=splits)
+    found = cross_validate(
+        lw.LowRankClassifier(rank=2), X, lw.LabelMatrix.from_any(Y), scoring=scoring, cv=splits
+    )
     assert all(np.isfinite(found[f"test_{name}"]).all() for name in names)
     assert sorted(asked) == ["decision_function"] * 2 + ["predict"] * 2
 
@@ -204,24 +193,24 @@ def test_a_fold_in_which_a_label_is_unobserved_does_not_make_a_search_nan(name, 
     X, Y = tables
     Y = Y.copy()
     Y[:30, 1] = np.nan  # the first fold holds no entry of the label out
-    scorer = metrics.get_scorer(name, **PARAMETERS.get(name, {}))
-    model, grid = LowRankClassifier(loss="log_loss"), {"rank": [1, 2]}
+    scorer = lw.metrics.get_scorer(name, **PARAMETERS.get(name, {}))
+    model, grid = lw.LowRankClassifier(loss="log_loss"), {"rank": [1, 2]}
     if name in OF_PROBABILITIES:
-        model, grid = KernelLogisticClassifier(kernel="linear"), {"scale": [0.1, 1.0]}
+        model, grid = lw.KernelLogisticClassifier(kernel="linear"), {"scale": [0.1, 1.0]}
     search = GridSearchCV(model, grid, scoring=scorer, cv=KFold(3), refit=False).fit(X, Y)
     assert np.isfinite(search.cv_results_["mean_test_score"]).all()
 
 
 def test_scorers_are_pickled_cloned_and_shown(tables, fitted):
     X, Y = tables
-    scorer = metrics.get_scorer("precision_at_2")
+    scorer = lw.metrics.get_scorer("precision_at_2")
     again = pickle.loads(pickle.dumps(scorer))
     assert (
         again(fitted, X, Y)
         == scorer(fitted, X, Y)
-        == metrics.precision_at_k(Y, fitted.decision_function(X), 2)
+        == lw.metrics.precision_at_k(Y, fitted.decision_function(X), 2)
     )
-    search = clone(GridSearchCV(LowRankClassifier(), {"rank": [1]}, scoring=scorer))
+    search = clone(GridSearchCV(lw.LowRankClassifier(), {"rank": [1]}, scoring=scorer))
     assert search.scoring(fitted, X, Y) == scorer(fitted, X, Y)
     assert "precision_at_k" in repr(scorer)
     assert "k=2" in repr(scorer)
@@ -233,8 +222,8 @@ def test_settings_and_weights_reach_the_metric(tables, fitted):
     predicted = fitted.predict(X)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        found = metrics.get_scorer("example_f1", zero_division=1.0)(fitted, X, Y, sample_weight=weights)
-    assert found == metrics.f1_score(
+        found = lw.metrics.get_scorer("example_f1", zero_division=1.0)(fitted, X, Y, sample_weight=weights)
+    assert found == lw.metrics.f1_score(
         Y, predicted, average="example", zero_division=1.0, sample_weight=weights
     )
 
@@ -243,22 +232,22 @@ def test_classes_with_and_without_a_taxonomy(tables):
     X, _ = tables
     y = np.array(["a", "b", "c"], object)[np.argmax(X[:, :3], axis=1)]
     y[::7] = None
-    model = KernelLogisticClassifier(kernel="linear").fit(X, y)
+    model = lw.KernelLogisticClassifier(kernel="linear").fit(X, y)
     probabilities, predicted = model.predict_proba(X), model.predict(X)
     for name, value in {
-        "mean_reciprocal_rank": metrics.mean_reciprocal_rank(y, probabilities, model.classes_),
-        "neg_log_loss": -metrics.log_loss(y, probabilities, model.classes_),
+        "mean_reciprocal_rank": lw.metrics.mean_reciprocal_rank(y, probabilities, model.classes_),
+        "neg_log_loss": -lw.metrics.log_loss(y, probabilities, model.classes_),
     }.items():
-        assert metrics.get_scorer(name)(model, X, y) == value
+        assert lw.metrics.get_scorer(name)(model, X, y) == value
     seen = ["a", "b"]
-    assert metrics.get_scorer("harmonic_mean_accuracy", seen_classes=seen)(
+    assert lw.metrics.get_scorer("harmonic_mean_accuracy", seen_classes=seen)(
         model, X, y
-    ) == metrics.harmonic_mean_accuracy(y, predicted, seen)
+    ) == lw.metrics.harmonic_mean_accuracy(y, predicted, seen)
     for name, value in {
-        "neg_taxonomic_loss": -metrics.taxonomic_loss(y, predicted, TREE),
-        "parent_accuracy": metrics.parent_accuracy(y, predicted, TREE),
+        "neg_taxonomic_loss": -lw.metrics.taxonomic_loss(y, predicted, TREE),
+        "parent_accuracy": lw.metrics.parent_accuracy(y, predicted, TREE),
     }.items():
-        assert metrics.get_scorer(name, taxonomy=TREE)(model, X, y) == value
+        assert lw.metrics.get_scorer(name, taxonomy=TREE)(model, X, y) == value
 
 
 @pytest.mark.filterwarnings("ignore:A column-vector y")
@@ -268,14 +257,14 @@ def test_pipelines_forests_and_wrappers_are_scored(n_labels, tables):
     Y = (X[:, :n_labels] > 0).astype(int)
     forest = RandomForestClassifier(5, random_state=0)
     for model in (
-        make_pipeline(StandardScaler(), MaxMarginClassifier()),
+        make_pipeline(StandardScaler(), lw.MaxMarginClassifier()),
         make_pipeline(StandardScaler(), forest),
-        TunedThresholdClassifier(LowRankClassifier(loss="log_loss"), cv=IterativeStratifiedKFold(2)),
+        lw.TunedThresholdClassifier(lw.LowRankClassifier(loss="log_loss"), cv=IterativeStratifiedKFold(2)),
     ):
         names = ["micro_f1", "average_auc", "label_ranking_average_precision"]
-        scoring = {name: metrics.get_scorer(name) for name in names}
+        scoring = {name: lw.metrics.get_scorer(name) for name in names}
         if hasattr(model, "predict_proba"):
-            scoring["neg_log_loss"] = metrics.get_scorer("neg_log_loss")
+            scoring["neg_log_loss"] = lw.metrics.get_scorer("neg_log_loss")
         found = cross_validate(model, X, Y, scoring=scoring, cv=KFold(2), error_score="raise")
         assert all(np.isfinite(found[f"test_{name}"]).all() for name in scoring)
         assert found["test_average_auc"].mean() > 0.8
@@ -283,28 +272,28 @@ def test_pipelines_forests_and_wrappers_are_scored(n_labels, tables):
 
 def test_unknown_names_are_refused_by_name():
     with pytest.raises(ValueError, match=r"no scorer 'f1'; pass one of average_auc, .*neg_hamming_loss"):
-        metrics.get_scorer("f1")
+        lw.metrics.get_scorer("f1")
 
 
 def test_labels_in_another_order_than_the_models_are_refused():
     X = np.random.default_rng(0).normal(size=(60, 4))
     named = pd.DataFrame((X[:, :3] > 0).astype(int), columns=list("abc"))
     other = named[["c", "b", "a"]]
-    model = make_pipeline(StandardScaler(), LowRankClassifier(rank=3)).fit(X, named)
+    model = make_pipeline(StandardScaler(), lw.LowRankClassifier(rank=3)).fit(X, named)
     for name in ("average_auc", "neg_expected_calibration_error", "micro_f1"):
-        for labels in (other, LabelMatrix.from_any(other)):
+        for labels in (other, lw.LabelMatrix.from_any(other)):
             with pytest.raises(ValueError, match="The model has label 'a' in column 0 where Y_true has 'c'"):
-                metrics.get_scorer(name)(model, X, labels)
-    unnamed = LowRankClassifier(rank=3).fit(X, named.to_numpy())
+                lw.metrics.get_scorer(name)(model, X, labels)
+    unnamed = lw.LowRankClassifier(rank=3).fit(X, named.to_numpy())
     numbered = other.set_axis([2, 1, 0], axis=1)  # numbers of labels without names are no names
-    assert metrics.get_scorer("average_auc")(unnamed, X, numbered) < 1.0
+    assert lw.metrics.get_scorer("average_auc")(unnamed, X, numbered) < 1.0
 
 
 @pytest.mark.parametrize("value", [0, 1])
 def test_one_label_that_was_always_the_same(value):
     X, Y = np.zeros((20, 1)), np.full((20, 1), value)
     forest = RandomForestClassifier(2).fit(X, Y.ravel())
-    assert metrics.get_scorer("neg_log_loss")(forest, X, Y) == pytest.approx(0.0)
+    assert lw.metrics.get_scorer("neg_log_loss")(forest, X, Y) == pytest.approx(0.0)
 
 
 RNG = np.random.default_rng(0)
@@ -313,11 +302,11 @@ TAGS = [[tag for tag, x in zip("abc", row, strict=True) if x > 0] for row in X]
 MORE = [[*tags, *(["zz"] if k % 3 == 0 else [])] for k, tags in enumerate(TAGS)]
 FRAME = pd.DataFrame((X > 0).astype(int), columns=list("abc"))
 MODELS = {
-    "max-margin": MaxMarginClassifier(),
-    "kernel-logistic": KernelLogisticClassifier(),
-    "relevance": BinaryRelevance(),
-    "tuned": TunedThresholdClassifier(MaxMarginClassifier()),
-    "conformal": ConformalLabelClassifier(MaxMarginClassifier(), level=0.3),
+    "max-margin": lw.MaxMarginClassifier(),
+    "kernel-logistic": lw.KernelLogisticClassifier(),
+    "relevance": lw.BinaryRelevance(),
+    "tuned": lw.TunedThresholdClassifier(lw.MaxMarginClassifier()),
+    "conformal": lw.ConformalLabelClassifier(lw.MaxMarginClassifier(), level=0.3),
 }
 
 
@@ -326,7 +315,9 @@ MODELS = {
 def test_further_labels_count_as_missed(name, form):
     model = MODELS[name].fit(X, TAGS)
     wide = FRAME.assign(zz=[int(k % 3 == 0) for k in range(60)])
-    y = {"tags": MORE, "series": pd.Series(MORE), "frame": wide, "matrix": LabelMatrix.from_any(wide)}[form]
+    y = {"tags": MORE, "series": pd.Series(MORE), "frame": wide, "matrix": lw.LabelMatrix.from_any(wide)}[
+        form
+    ]
     plain = model.score(X, TAGS)
     with pytest.warns(TruthWarning, match=r"1 label unknown to the model count as missed.*'zz' \(20\)"):
         assert model.score(X, y) <= 2 / 3
@@ -346,7 +337,7 @@ def test_further_labels_count_as_missed(name, form):
              "micro_average_precision", "precision_at_1", "neg_ranking_loss", "neg_log_loss"]
 )  # fmt: skip
 def test_scorers_count_them_too(name):
-    model = KernelLogisticClassifier().fit(X[:40], TAGS[:40])
+    model = lw.KernelLogisticClassifier().fit(X[:40], TAGS[:40])
     with pytest.warns(TruthWarning, match="zz"):
         found = get_scorer(name)(model, X[40:], MORE[40:])
     ignored = get_scorer(name, unknown_labels="ignore")(model, X[40:], MORE[40:])
@@ -357,7 +348,7 @@ def test_scorers_count_them_too(name):
 
 
 def test_scores_are_those_of_the_metrics():
-    model = MaxMarginClassifier().fit(X[:40], TAGS[:40])
+    model = lw.MaxMarginClassifier().fit(X[:40], TAGS[:40])
     with pytest.warns(TruthWarning):
         found = get_scorer("micro_f1")(model, X[40:], MORE[40:])
     assert found == f1_score(MORE[40:], model.predict(X[40:]).tolist())
@@ -366,7 +357,7 @@ def test_scores_are_those_of_the_metrics():
 def test_classes_that_training_lacked_are_wrong():
     y = np.array(["ash", "oak", "elm"], object)[np.arange(60) % 3]
     later = np.where(np.arange(60) < 6, "yew", y)
-    for model in (MaxMarginClassifier(), KernelLogisticClassifier()):
+    for model in (lw.MaxMarginClassifier(), lw.KernelLogisticClassifier()):
         model.fit(X, y)
         with pytest.warns(TruthWarning, match=r"1 class unknown to .* 'yew' \(6\)"):
             assert model.score(X, later) == pytest.approx(np.mean(model.predict(X) == later))
@@ -378,18 +369,20 @@ def test_classes_that_training_lacked_are_wrong():
 def test_searches_take_lists_of_tags_with_our_scorers_and_splitters():
     rare = [[*tags, *(["zz"] if k == 5 else [])] for k, tags in enumerate(TAGS)]
     for cv in (KFold(3), IterativeStratifiedKFold(3)):
-        search = GridSearchCV(MaxMarginClassifier(), {"C": [0.1, 1]}, scoring=get_scorer("micro_f1"), cv=cv)
+        search = GridSearchCV(
+            lw.MaxMarginClassifier(), {"C": [0.1, 1]}, scoring=get_scorer("micro_f1"), cv=cv
+        )
         with pytest.warns(TruthWarning, match="zz"):
             assert search.fit(X, rare).best_score_ > 0.8
 
 
 def test_the_truth_of_a_hierarchy_is_completed():
-    tree = Taxonomy([("top", "a"), ("top", "b")], nodes=["c"])
+    tree = lw.Taxonomy([("top", "a"), ("top", "b")], nodes=["c"])
     y = FRAME.assign(top=0)[["top", "a", "b", "c"]]
     closed = tree.with_ancestors(y)
     for model in (
-        HierarchicalClassifier(MaxMarginClassifier(), tree),
-        TunedThresholdClassifier(HierarchicalClassifier(MaxMarginClassifier(), tree), "micro_f1"),
+        lw.HierarchicalClassifier(lw.MaxMarginClassifier(), tree),
+        lw.TunedThresholdClassifier(lw.HierarchicalClassifier(lw.MaxMarginClassifier(), tree), "micro_f1"),
     ):
         model.fit(X, y)
         with pytest.warns(TruthWarning, match="rows lack ancestors of their labels in the hierarchy"):
@@ -400,16 +393,19 @@ def test_the_truth_of_a_hierarchy_is_completed():
     with pytest.warns(TruthWarning) as said:
         assert model.score(X, [["a", "new"], *map(list, TAGS[1:])]) > 0.5
     assert {"new" in str(one.message) for one in said} == {True, False}
-    models = {"tree": HierarchicalClassifier(MaxMarginClassifier(), tree), "flat": MaxMarginClassifier()}
+    models = {
+        "tree": lw.HierarchicalClassifier(lw.MaxMarginClassifier(), tree),
+        "flat": lw.MaxMarginClassifier(),
+    }
     with pytest.warns(TruthWarning, match="lack ancestors of their labels"):
-        found = compare(models, X, y, KFold(3))
-    again = compare(models, X, closed, KFold(3))
+        found = lw.compare(models, X, y, KFold(3))
+    again = lw.compare(models, X, closed, KFold(3))
     assert found.means()["tree"]["micro_f1"] == again.means()["tree"]["micro_f1"]
 
 
 def test_labels_a_model_calls_otherwise_are_its_own():
-    tree = Taxonomy([("top", "GO:1")])._with_aliases({"old": "GO:1"})
-    truth = LabelMatrix.from_any(np.array([[1, 0], [0, 0]]), ["old", "top"])
+    tree = lw.Taxonomy([("top", "GO:1")])._with_aliases({"old": "GO:1"})
+    truth = lw.LabelMatrix.from_any(np.array([[1, 0], [0, 0]]), ["old", "top"])
     with pytest.warns(TruthWarning, match="1 of 2 rows lack"):
         labels, columns = known_labels(truth, ["GO:1", "top"], "missed", tree)
     assert labels.names.tolist() == ["GO:1", "top"]
@@ -418,38 +414,40 @@ def test_labels_a_model_calls_otherwise_are_its_own():
 
 
 def test_columns_of_missed_labels_come_last():
-    truth = LabelMatrix.from_any([[0, 1, 1]], ["a", "b", "new"])
+    truth = lw.LabelMatrix.from_any([[0, 1, 1]], ["a", "b", "new"])
     assert widened(np.array([[0.2, 0.3]]), truth, False).tolist() == [[0.2, 0.3, 0.0]]
     assert widened(np.array([[-2.0, 5.0]]), truth, False).tolist() == [[-2.0, 5.0, -3.0]]
     assert widened(np.array([[-1, 1]]), truth).toarray().tolist() == [[0, 1, 0]]
     same = np.array([[0.1]])
-    for unnamed in (np.array([[0, 1]]), LabelMatrix.from_any([[0, 1]])):
+    for unnamed in (np.array([[0, 1]]), lw.LabelMatrix.from_any([[0, 1]])):
         assert widened(same, unnamed, False) is same
 
 
 def test_further_columns_without_names_are_refused_as_before():
-    model = MaxMarginClassifier().fit(X, FRAME)
-    for wide in (np.ones((60, 4)), LabelMatrix.from_any(np.ones((60, 4)))):
+    model = lw.MaxMarginClassifier().fit(X, FRAME)
+    for wide in (np.ones((60, 4)), lw.LabelMatrix.from_any(np.ones((60, 4)))):
         with pytest.raises(ValueError, match="shape"):
             model.score(X, wide)
 
 
 def test_labels_above_that_only_completion_adds_are_not_missed():
-    tree = Taxonomy([("top", "a"), ("top", "b")])
-    model = HierarchicalClassifier(MaxMarginClassifier(), tree).fit(X, FRAME[["a", "b"]])
+    tree = lw.Taxonomy([("top", "a"), ("top", "b")])
+    model = lw.HierarchicalClassifier(lw.MaxMarginClassifier(), tree).fit(X, FRAME[["a", "b"]])
     assert model.score(X, FRAME[["a", "b"]].assign(top=0)) == model.score(X, FRAME[["a", "b"]])
 
 
 def test_unknown_labels_without_a_positive_are_not_missed():
     y = FRAME.assign(never=0)
-    model = MaxMarginClassifier().fit(X, FRAME)
+    model = lw.MaxMarginClassifier().fit(X, FRAME)
     assert np.shape(truth_for(y, model))[1] == 3
     assert model.score(X, y) == model.score(X, FRAME)
 
 
 def test_table_models_pass_the_policy_on():
     rows = pd.DataFrame({"x": X[:, 0], "z": X[:, 1]})
-    model = TableModel(MaxMarginClassifier(), numeric=["x", "z"]).fit(rows, TAGS)
+    model = lw.TableModel(lw.MaxMarginClassifier(), numeric=["x", "z"]).fit(rows, TAGS)
     assert model.score(rows, MORE, unknown_labels="ignore") == model.score(rows, TAGS)
     gaps = rows.assign(x=rows["x"].where(rows.index > 3))
-    assert len(TableModel(MaxMarginClassifier(), numeric=["x", "z"]).fit(gaps, TAGS).predict(gaps)) == 60
+    assert (
+        len(lw.TableModel(lw.MaxMarginClassifier(), numeric=["x", "z"]).fit(gaps, TAGS).predict(gaps)) == 60
+    )

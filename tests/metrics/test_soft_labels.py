@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from labelweave import metrics
-from labelweave.labels import LabelMatrix
+from labelweave import LabelMatrix, metrics
 from labelweave.postprocessing import calibrate_labels, choose_thresholds
 from labelweave.postprocessing.labeled_scores import read_labeled_scores
 from labelweave.postprocessing.thresholds.objective import count_sets

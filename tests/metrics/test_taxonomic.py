@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from labelweave import metrics
-from labelweave.labels import Taxonomy
+from labelweave import Taxonomy, metrics
 
 TREE = Taxonomy.from_nested(
     {"animal": {"dog": ["poodle", "boxer"], "cat": None}, "plant": ["oak", "elm"], "stone": None}

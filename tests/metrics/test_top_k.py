@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from sklearn.metrics import ndcg_score
 
-from labelweave import metrics
-from labelweave.labels import LabelMatrix
+from labelweave import LabelMatrix, metrics
 from labelweave.metrics import _inputs
 
 
@@ -120,11 +119,6 @@ def test_repeated_entries_of_sparse_scores_are_added_up_in_a_copy():
     assert metrics.precision_at_k([[1, 0]], scores, 1) == 1
     assert metrics.average_auc([[1, 0]], scores, "example") == 1
     assert scores.nnz == 3
-
-
-def test_sample_weight_weights_the_rows():
-    Y_true, scores = [[1, 0], [0, 1]], [[2.0, 1.0], [2.0, 1.0]]
-    assert metrics.precision_at_k(Y_true, scores, 1, sample_weight=[3, 1]) == 0.75
 
 
 def test_many_blocks_give_the_same_as_one(monkeypatch):

@@ -222,21 +222,6 @@ def test_full_rank_reaches_the_optimum_of_proximal_gradients(loss, missing, lam)
     assert np.allclose(pair.feature_factor @ pair.label_factor.T, Z, atol=1e-2 * np.abs(Z).max())
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", MAPS)
-@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
-@pytest.mark.parametrize("loss", LOSSES)
-def test_float32_comes_close(kind, penalty, loss):
-    X, Y = _data(0.3)
-    wide, single = (
-        _pair(X, Y, kind=kind, penalty=penalty, loss=loss, dtype=dtype) for dtype in (np.float64, np.float32)
-    )
-    _run(wide, 60, 1e-9)
-    _run(single, 60, 1e-6)
-    assert single.feature_factor.dtype == single.label_factor.dtype == np.float32
-    assert single.objective() == pytest.approx(wide.objective(), rel=1e-2)
-
-
 @pytest.mark.parametrize("call", range(1, 8))
 def test_an_interrupt_anywhere_leaves_factors_that_belong_together(monkeypatch, call):
     X, Y = _data()
@@ -257,22 +242,6 @@ def test_an_interrupt_anywhere_leaves_factors_that_belong_together(monkeypatch, 
     assert pair.objective() <= objective * (1 + 1e-9)
 
 
-def test_a_callback_ends_the_run():
-    X, Y = _data()
-    seen = []
-
-    def stop(record, state):
-        assert state.trace[-1] is record
-        seen.append(record)
-        return len(seen) == 2
-
-    result = _run(_pair(X, Y), 50, inner=(50, 5), on_check=stop)
-    assert result.status is Status.INTERRUPTED
-    assert result.trace[:2] == seen
-    assert result.gap != result.gap  # the end is measured, but there is no dual
-    assert result.trace[2].objective == seen[1].objective
-
-
 @pytest.mark.parametrize("is_weighted", [False, True])
 def test_the_labels_half_step_of_full_squared_labels_is_exact_in_one_iteration(is_weighted):
     """H in closed form: (A^T D A + lambda)^-1 A^T D Y, transposed, with A = X W and weights D."""
@@ -287,37 +256,6 @@ def test_the_labels_half_step_of_full_squared_labels_is_exact_in_one_iteration(i
     exact = np.linalg.solve(A.T @ (D * A) + 0.5 * np.eye(3), A.T @ (D * Y)).T
     assert found.n_iter == 1
     assert np.allclose(pair.label_factor, exact, atol=1e-9)
-
-
-def _in_a_file(state):
-    return AlternatingState.from_plain(state.to_plain())
-
-
-@pytest.mark.parametrize("kind", MAPS)
-@pytest.mark.parametrize(("loss", "missing"), [("squared_error", 0.0), ("log_loss", 0.0), ("log_loss", 0.6)])
-@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_run_stopped_at_every_check_goes_on_with_the_same_bits(kind, loss, missing, penalty, dtype):
-    X, Y = _data(missing)
-    whole = _pair(X, Y, kind=kind, loss=loss, penalty=penalty, dtype=dtype)
-    solver = AlternatingMinimization(1e-3, 12, 50, 3)
-    result, end = solver.solve(whole.problem)
-    state = None
-    while True:
-        other = _pair(X, Y, kind=kind, loss=loss, penalty=penalty, dtype=dtype)
-        stopped, state = solver.solve(other.problem, state, lambda *_: True)
-        state = _in_a_file(state)
-        if stopped.status is not Status.INTERRUPTED:
-            break
-    assert stopped.status is result.status
-    assert [record[2:3] + record[5:] for record in stopped.trace] == [
-        record[2:3] + record[5:] for record in result.trace
-    ]
-    for found, expected in zip(state.pair[:3], end.pair[:3], strict=True):
-        np.testing.assert_array_equal(found, expected)
-    again, _ = solver.solve(whole.problem, state)  # killed between the last check and the end
-    assert again.status is result.status
-    assert again.n_iter == result.n_iter
 
 
 @pytest.mark.slow
@@ -383,18 +321,6 @@ def test_full_rank_with_a_covariance_is_the_trace_norm_of_the_whitened_product(l
     for other in (turned, plain):
         _run(other, 400, 1e-12)
     assert turned.objective() == pytest.approx(plain.objective(), rel=1e-5)
-
-
-@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
-def test_a_run_with_a_label_covariance_goes_on_with_the_same_bits(penalty):
-    X, Y = _data(0.3)
-    solver = AlternatingMinimization(1e-4, 10, 50, 3)
-    pairs = [_pair(X, Y, penalty=penalty, root=ROOTS["tree"], rank=4) for _ in range(2)]
-    _, whole = solver.solve(pairs[0].problem)
-    _, half = solver.solve(pairs[1].problem, None, lambda record, _: record.iteration == 3)
-    _, end = solver.solve(pairs[1].problem, _in_a_file(half))
-    for found, expected in zip(end.pair, whole.pair, strict=True):
-        np.testing.assert_array_equal(found, expected)
 
 
 def test_columns_near_zero_are_begun_anew_and_no_others():

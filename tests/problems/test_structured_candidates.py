@@ -21,7 +21,7 @@ from labelweave.problems.structured_margin import (
 )
 from labelweave.problems.structured_margin.label_sets import worst_label_sets
 from labelweave.problems.structured_margin.structured_margin import joined
-from labelweave.solvers.clique_generation import CliqueGeneration, GrowthState
+from labelweave.solvers.clique_generation import CliqueGeneration
 from labelweave.solvers.passes import BlockFrankWolfe
 from reference.structured_problems import AtPoint, margin_data, rows, structured
 from reference.structured_twin import StructuredTwin
@@ -148,43 +148,13 @@ def test_where_cliques_are_too_many_they_grow_and_nothing_bounds_the_others(monk
     problem, point = growing.at(state.cliques), state.inner.point
     assert growing.scores_all
     assert growing.relaxed_bound(problem, point, result.trace[-1].dual) <= result.trace[-1].dual
-    monkeypatch.setattr(growth, "_MOST_CANDIDATES", 19)  # of ten pairs and ten triples
+    monkeypatch.setattr(growth, "MOST_CANDIDATES", 19)  # of ten pairs and ten triples
     growing = _growing(data, 2, 3)
     result, state, _ = _learn(growing, max_rounds=3, tol=1e-3)
     assert not growing.scores_all
     assert all(len(clique) == 2 for clique in state.cliques[1])
     assert any(len(clique) == 3 for cliques in state.cliques for clique in cliques)
     assert np.isnan(growing.relaxed_bound(problem, point, result.trace[-1].dual))
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.2])
-def test_a_run_that_is_stopped_at_any_check_and_goes_on_gives_the_same_bits(missing):
-    data = margin_data(*rows(4, n=30, missing=missing))
-    solver = CliqueGeneration(BlockFrankWolfe(0.05, 20, 3), BlockFrankWolfe(0.02, 20, 3), 2, 0.0)
-    whole, end = solver.solve(_growing(data))
-    for stop in np.unique(np.linspace(0, len(whole.trace) - 2, 4).astype(int)):
-        _, state = solver.solve(_growing(data), None, lambda _, state, stop=stop: len(state.trace) > stop)
-        second, again = solver.solve(_growing(data), GrowthState.from_plain(state.to_plain()))
-        assert [record._replace(time=0.0) for record in second.trace] == [
-            record._replace(time=0.0) for record in whole.trace
-        ]
-        assert (again.cliques, again.reason) == (end.cliques, end.reason)
-        assert [record[:3] + record[4:7] for record in again.records] == [
-            record[:3] + record[4:7] for record in end.records
-        ]
-        np.testing.assert_array_equal(again.inner.point.weights(), end.inner.point.weights())
-
-
-def test_a_run_from_an_optimum_keeps_its_graph():
-    growing = _growing(margin_data(*rows(3, n=80)))
-    first, end, _ = _learn(growing, tol=1e-3)
-    passes = BlockFrankWolfe(1e-3, 3000, 0)
-    solver = CliqueGeneration(passes, passes, 10, 0.0)
-    second, again = solver.solve(growing, solver.continued(growing, end))
-    assert again.cliques == end.cliques
-    assert second.n_iter < 0.3 * first.n_iter
-    assert [record.cliques for record in again.records] == [record.cliques for record in end.records]
-    assert CliqueGeneration(passes, passes, 1, 0.0).continued(growing, end) is None
 
 
 def _point(random, n, capacity, parts):

@@ -7,12 +7,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.svm import LinearSVC
 
-from labelweave.problems.structured_margin import GrowingMargin, RidgePenalty, RoundPenalty
+from labelweave.problems.structured_margin import RidgePenalty, RoundPenalty
 from labelweave.problems.structured_margin.margin_model import grown_shares
 from labelweave.solvers import Status
-from labelweave.solvers.clique_generation import CliqueGeneration
 from labelweave.solvers.passes import BlockFrankWolfe
 from reference.structured_problems import TRIANGLE, AtPoint, margin_data, rows, structured
 from reference.structured_twin import StructuredTwin
@@ -88,17 +86,6 @@ def test_sweeps_keep_z_and_never_lower_the_dual(seed, capacity, missing, search)
         before = point
 
 
-def test_without_cliques_labels_are_linear_support_vector_machines():
-    X, Y = rows(2)
-    problem = structured(margin_data(X, Y), (), 0.02)
-    _solve(problem, 1e-7)
-    # the hinge of h with the penalty lambda / 4 |h|^2: C = 2 / (lambda n)
-    for label in range(Y.shape[1]):
-        peer = LinearSVC(loss="hinge", C=2.0 / (0.02 * len(X)), fit_intercept=False, tol=1e-9, max_iter=10**6)
-        peer.fit(X, Y[:, label])
-        np.testing.assert_allclose(problem.weights()[:, label], peer.coef_[0], atol=1e-2)
-
-
 def test_sparse_features_give_the_dense_result():
     X, Y = rows(3)
     X[np.abs(X) < 0.7] = 0.0
@@ -109,15 +96,6 @@ def test_sparse_features_give_the_dense_result():
             problem.sweep(np.random.RandomState(seed).permutation(len(X)))
         ends.append(problem.weights())
     np.testing.assert_allclose(ends[0], ends[1], atol=1e-8)
-
-
-def test_weights_are_repeated_rows():
-    X, Y = rows(4, n=30)
-    counts = np.random.default_rng(0).integers(0, 4, 30)
-    once = structured(margin_data(X, Y, counts), TRIANGLE)
-    repeated = structured(margin_data(np.repeat(X, counts, axis=0), np.repeat(Y, counts, axis=0)), TRIANGLE)
-    assert _solve(once, 1e-6).primal == pytest.approx(_solve(repeated, 1e-6).primal, abs=3e-6)
-    np.testing.assert_allclose(once.weights(), repeated.weights(), atol=2e-2)
 
 
 @pytest.mark.parametrize("penalty", [RidgePenalty(3), RoundPenalty([0, 1, 1])])
@@ -209,24 +187,6 @@ def test_what_is_unobserved_now_keeps_nothing_of_an_earlier_fit():
     np.testing.assert_allclose(warm.weights()[:, 4], cold.weights()[:, 0], atol=2e-2)
 
 
-def test_costs_of_labels_count():
-    X, Y = rows(9)
-    X = np.hstack([X, np.ones((len(X), 1))])
-    free = np.ones((2, 5))
-    free[:, 3] = 0.0
-    problem = structured(margin_data(X, Y, costs=free), TRIANGLE)
-    _solve(problem)
-    np.testing.assert_allclose(problem.weights()[:, 3], 0.0, atol=1e-12)
-    recalls = []
-    for cost in (0.1, 1.0, 20.0):
-        severe = np.ones((2, 5))
-        severe[1, 4] = cost
-        problem = structured(margin_data(X, Y, costs=severe), TRIANGLE, 1.0)
-        _solve(problem)
-        recalls.append((X @ problem.weights()[:, 4] > 0)[Y[:, 4] == 1].mean())
-    assert recalls[0] < recalls[1] < recalls[2]
-
-
 def test_growing_the_graph_keeps_expected_costs_and_goes_on():
     X, Y = rows(10)
     problem = structured(margin_data(X, Y), ((0, 1),), penalty=RoundPenalty([0]))
@@ -263,16 +223,6 @@ def test_features_whose_squares_overflow_are_refused():
     X, Y = rows()
     with pytest.raises(ValueError, match=r"squared norm above 1.8e308; scale the features"):
         margin_data(1e160 * X, Y)
-
-
-def test_the_same_seed_gives_the_same_bits():
-    X, Y = rows(11)
-    ends = []
-    for _ in range(2):
-        problem = structured(margin_data(X, Y), TRIANGLE, penalty=RoundPenalty([0, 1, 2]))
-        _solve(problem, 1e-3)
-        ends.append(problem.weights())
-    assert (ends[0] == ends[1]).all()
 
 
 def algorithm_3(norms, smoothness):
@@ -315,18 +265,3 @@ def test_smoothing_by_half_the_tolerance_leaves_the_tolerance_within_reach(missi
         best, end = exact.evaluate(), result.trace[-1]
         assert best.dual <= end.primal + 1e-9
         assert end.dual <= best.primal + 1e-9
-
-
-def test_clique_generation_finds_the_tied_labels():
-    X, Y = rows(4, n=200)
-    data, passes = margin_data(X, Y), BlockFrankWolfe(0.005, 200, 0, most_sweeps=0)
-    growing = GrowingMargin(
-        5,
-        lambda graph, penalty: structured(
-            data, graph.cliques, 0.02, RoundPenalty(penalty.rounds, 800.0)
-        ).problem,
-        1, 2,
-    )  # fmt: skip
-    _, state = CliqueGeneration(passes, passes, 3, 0.0).solve(growing)
-    assert {0, 1, 2} >= set(state.cliques[1][0])
-    assert state.records[-1].dual <= state.records[-1].primal < state.records[0].primal

@@ -102,20 +102,6 @@ def test_orthogonal_features_make_the_trace_norm_soft_thresholding(alpha):
     assert model.duality_gap_ < 1e-4
 
 
-@pytest.mark.parametrize("loss", ["squared_error", "log_loss", "squared_hinge"])
-def test_missing_entries_are_entries_that_do_not_count(loss):
-    """Rows with one label missing are equal to rows of weight 0 for only that label."""
-    X, Y = _data(n_labels=1)
-    hidden = np.arange(len(X)) % 3 == 0
-    unknown = np.where(hidden[:, None], np.nan, Y)
-    missing = _fit(X, unknown, rank=1, loss=loss)
-    weightless = _fit(X, Y, rank=1, loss=loss, sample_weight=np.where(hidden, 0.0, 1.0))
-    without = _fit(X[~hidden], Y[~hidden], rank=1, loss=loss)
-    for other in (weightless, without):
-        _close(other.decision_function(X), missing.decision_function(X))
-        assert other.objective_ == pytest.approx(missing.objective_, rel=1e-9)
-
-
 @pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
 @pytest.mark.parametrize("missing", [0.0, 0.3])
 @pytest.mark.parametrize("kind", ["precomputed", "factored"])

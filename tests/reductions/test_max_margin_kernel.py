@@ -7,7 +7,7 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from sklearn.svm import SVC
 
 from drawn import draw_labels
-from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier, Taxonomy
+from labelweave import LabelCovariance, MaxMarginClassifier, Taxonomy
 from reference import gram_twins
 
 
@@ -80,23 +80,6 @@ def test_a_penalised_bias_is_not_a_free_one_but_is_never_better():
     assert objective <= _primal(ours) <= objective + 0.5 * free.intercept_[0] ** 2 + 1e-6
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("covariance", [None, 0.5 * np.eye(3) + 0.5])
-@pytest.mark.parametrize("shape", [(50, 5), (12, 40)])
-def test_all_solvers_find_the_same_weights(intercept, covariance, shape):
-    X, Y = _data(*shape)
-    same = {"kernel": "linear", "C": 0.1, "fit_intercept": intercept, "label_covariance": covariance}
-    walked = _fit(X, Y, solver="coordinate_ascent", **same)
-    global_steps = _fit(X, Y, solver="alternating_directions", **same)
-    np.testing.assert_allclose(walked.coef_, global_steps.coef_, atol=1e-3)
-    np.testing.assert_allclose(walked.intercept_, global_steps.intercept_, atol=1e-3)
-    assert _primal(walked) == pytest.approx(_primal(global_steps), rel=1e-8)
-    given = _fit(X @ X.T, Y, **{**same, "kernel": "precomputed"})
-    assert _primal(given) == pytest.approx(_primal(walked), rel=1e-8)
-    np.testing.assert_allclose(given.decision_function(X @ X.T), walked.decision_function(X), atol=1e-3)
-
-
 def test_a_cosine_is_a_linear_kernel_of_scaled_rows():
     X, Y = _data()
     scaled = X / np.linalg.norm(X, axis=1, keepdims=True)
@@ -110,14 +93,6 @@ def test_a_kernel_is_the_linear_kernel_of_its_map():
     mapped = _fit(images, Y, kernel="linear", C=0.3, tol=1e-7)
     kernel = _fit(X, Y, C=0.3, tol=1e-7)
     assert _primal(mapped) == pytest.approx(_primal(kernel), rel=1e-6)
-
-
-@pytest.mark.parametrize("solver", ["eigenvalues", "incomplete_cholesky"])
-def test_labels_of_perfect_covariance_have_equal_scores(solver):
-    X, Y = _data(40, 5, 2)
-    model = _fit(X, Y, C=0.3, tol=1e-7, label_covariance=np.ones((2, 2)), solver=solver)
-    np.testing.assert_allclose(*model.decision_function(X).T, atol=1e-9)
-    assert np.abs(model.dual_coef_).max() > 0.1
 
 
 def test_labels_of_perfect_covariance_are_one_label_with_both_losses():
@@ -152,13 +127,3 @@ def test_a_multiple_of_the_kernel_or_of_the_identity_scales_c(factor):
         (_fit(K, Y, C=0.3, label_covariance=factor * np.eye(3), **keep), K),
     ):
         np.testing.assert_allclose(scaled.decision_function(at), plain.decision_function(K), atol=2e-3)
-
-
-def test_a_taxonomy_is_its_dense_covariance():
-    X, Y = _data()
-    tree = Taxonomy([("all", "a"), ("all", "b"), ("a", "c")])
-    labels = LabelMatrix.from_any(Y)
-    labels = LabelMatrix(labels.positives, None, ["a", "b", "c"])
-    dense = LabelCovariance.from_taxonomy(tree, ["a", "b", "c"]).to_dense()
-    by_tree, by_matrix = (_fit(X, labels, label_covariance=R) for R in (tree, dense))
-    assert _primal(by_tree) == pytest.approx(_primal(by_matrix), rel=1e-7)

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave import MaxMarginClassifier
+from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.arrays import Workers
-from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.problems import MarginBox, Resources, feature_margins, kernel_margins
 from labelweave.solvers import AlternatingDirections, Status
 from labelweave.solvers.alternating_directions import _balanced, _Point

@@ -110,14 +110,6 @@ def test_threads_do_not_change_a_bit(room):
     np.testing.assert_array_equal(*betas)
 
 
-def test_the_seed_fixes_the_run():
-    traces = []
-    for seed in (0, 0, 1):
-        result, _ = BlockAscent(1e-5, 1000, seed).solve(BlockMargins(*_parts(3, 300), _resources()))
-        traces.append([record.dual for record in result.trace])
-    assert traces[0] == traces[1] != traces[2]
-
-
 def test_the_dual_never_falls_and_the_trace_tells_so():
     records, problem = [], BlockMargins(*_parts(4, 300), _resources())
     result, _ = BlockAscent(1e-6, 10**4).solve(problem, on_check=lambda record, _: records.append(record))
@@ -130,23 +122,6 @@ def test_the_dual_never_falls_and_the_trace_tells_so():
     for record in records:
         assert record.gap == (record.primal - record.dual) / abs(record.primal)
         assert 0 < record.active_share <= 1
-
-
-def test_a_warm_start_goes_on_from_where_it_is():
-    parts = _parts(5, 200)
-    first, _ = BlockAscent(1e-6, 10**4).solve(BlockMargins(*parts, _resources()))
-    assert first.converged
-    again, solver = BlockMargins(*parts, _resources()), BlockAscent(1e-5, 10**4)
-    start = solver.start(again, again.start(first.answer.boxed))
-    assert solver.solve(again, start)[0].n_iter == 1
-
-
-def test_the_iteration_limit_ends_with_a_certificate():
-    problem = BlockMargins(*_parts(6, 300), _resources())
-    result, state = BlockAscent(1e-12, 2).solve(problem)
-    assert result.status is Status.ITERATION_LIMIT
-    assert result.n_iter == 2
-    assert (result.trace[-1].primal, result.trace[-1].dual) == _certified(problem, state)
 
 
 def test_an_interruption_within_a_visit_ends_with_a_certificate():
@@ -199,16 +174,6 @@ def test_scores_that_drift_are_found_out():
     result, _ = BlockAscent(1e-9, 3000).solve(problem)
     assert result.status is Status.STALLED  # six certificates did not confirm the measurements
     assert result.trace[-1].dual < result.trace[-1].primal
-
-
-def test_nothing_observed_is_solved_at_once():
-    box = MarginBox.make(LabelMatrix.from_any(np.full((3, 2), np.nan)), np.ones(3), np.ones((2, 2)))
-    source = PrecomputedSource(np.eye(3))
-    problem = BlockMargins(box, source, 0.0, LabelCovariance.identity(2), _resources())
-    result, _ = BlockAscent(1e-3, 10).solve(problem)
-    assert result.converged
-    assert result.n_iter == 1
-    assert not result.answer.kept.any()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -118,12 +118,6 @@ def test_rounds_tell_cliques_objective_and_held_out_loss():
     assert np.all(np.diff([record.time for record in result.trace]) > 0)
 
 
-def test_a_callback_ends_the_run():
-    result, state = _run(_Problem([5, 4], [1] * 9), on_check=lambda _, state: len(state.records) == 2)
-    assert (state.reason, result.status, len(state.records)) == ("", Status.INTERRUPTED, 2)
-    assert len(state.cliques) == 2
-
-
 def test_an_interrupt_between_two_graphs_leaves_the_first(monkeypatch):
     def interrupted(self, rounds, point):
         raise KeyboardInterrupt

@@ -70,24 +70,6 @@ def _interrupt(block, problem):
         raise KeyboardInterrupt
 
 
-def test_a_trace_tells_what_happened():
-    records = []
-    result, _ = DualCoordinateAscent(1e-6, 1000).solve(
-        _dual(), on_check=lambda record, state: records.append(record)
-    )
-    assert result.status is Status.CONVERGED
-    assert result.converged
-    assert result.trace == records
-    assert result.gap == result.trace[-1].gap <= 1e-6
-    assert result.trace[-1].iteration == result.n_iter
-    assert (np.diff([r.iteration for r in result.trace]) > 0).all()
-    assert (np.diff([r.time for r in result.trace]) >= 0).all()
-    for record in result.trace:
-        assert record.gap == (record.primal - record.dual) / abs(record.primal)
-        assert 0 < record.active_share <= 1
-    assert max(r.dual for r in result.trace) <= min(r.primal for r in result.trace) * (1 + 1e-12)
-
-
 def test_the_certificate_is_measured_at_the_solution_returned():
     dual = _dual(dtype=np.float32)
     result, state = DualCoordinateAscent(1e-3, 1000).solve(dual)
@@ -119,16 +101,6 @@ def test_a_run_whose_gap_is_hidden_by_rounding_hands_over():
     assert DualCoordinateAscent(1e-3, 50, rival=1e9).solve(dual)[0].status is Status.HANDED_OVER
 
 
-def test_the_iteration_limit_ends_with_a_certificate():
-    problem = _TwoBlocks()
-    result, _ = DualCoordinateAscent(1e-9, 4).solve(problem)
-    assert result.status is Status.ITERATION_LIMIT
-    assert not result.converged
-    assert result.n_iter == 4
-    assert problem.certified == 2
-    assert "raise `max_iter`" in result.status.value
-
-
 def test_a_block_that_is_done_early_does_not_hide_the_end_of_the_others():
     problem = _TwoBlocks()
     result, _ = DualCoordinateAscent(1e-3, 100).solve(problem)
@@ -157,26 +129,3 @@ def test_any_number_of_threads_gives_the_same_bits(dtype):
     for other in solutions[1:]:
         for ours, theirs in zip(solutions[0], other, strict=True):
             np.testing.assert_array_equal(ours, theirs)
-
-
-@pytest.mark.parametrize("coupled", [False, True])
-def test_every_seed_finds_the_same_optimum(coupled):
-    covariance = LabelCovariance.dense(0.7 * np.eye(6) + 0.3) if coupled else None
-    found = []
-    for seed in range(3):
-        dual = _dual(6, covariance)
-        result, _ = DualCoordinateAscent(1e-9, 5000, seed=seed).solve(dual)
-        assert result.converged
-        found.append(result.answer[0])
-    np.testing.assert_allclose(found[1:], [found[0]] * 2, atol=1e-3)
-
-
-@pytest.mark.parametrize("coupled", [False, True])
-def test_a_start_near_the_optimum_needs_few_rounds(coupled):
-    covariance = LabelCovariance.dense(0.7 * np.eye(40) + 0.3) if coupled else None
-    dual, solver = _dual(covariance=covariance), DualCoordinateAscent(1e-5, 5000)
-    cold, state = solver.solve(dual)
-    again = _dual(covariance=covariance)
-    warm, _ = solver.solve(again, solver.start(again, again.start(dual.dual(state.point))))
-    assert warm.n_iter < cold.n_iter / 2
-    assert warm.trace[-1].primal == pytest.approx(cold.trace[-1].primal, rel=2e-5)

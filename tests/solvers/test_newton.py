@@ -109,34 +109,9 @@ def test_optima_are_those_of_the_twin(loss, name, directions):
     assert np.isclose(objective(twin, K, state.dual[:, 0]), result.trace[-1].primal, rtol=1e-12)
 
 
-@pytest.mark.parametrize("scale", [0.1, 10.0, 1e3])
-def test_softmax_is_scikit_learns_on_a_factor_of_the_kernel_matrix(scale):
-    covariance = FactorCovariance(np.zeros((C, 0)), scale)
-    problem = _problem(_softmax(np.ones((N, 1))), _kernel() + 1e-6 * np.eye(N), covariance, 0.0)
-    _, state = NewtonConjugateGradient(1e-12, 50).solve(problem)
-    factor = np.linalg.cholesky(scale * (_kernel() + 1e-6 * np.eye(N)))
-    peer = LogisticRegression(C=1.0, fit_intercept=False, tol=1e-10, max_iter=100_000).fit(factor, CODES)
-    scores = peer.decision_function(factor)
-    ours = state.scores[:, 0] - state.scores[:, 0].mean(axis=1, keepdims=True)
-    assert np.allclose(ours, scores - scores.mean(axis=1, keepdims=True), atol=1e-4 * np.abs(scores).max())
-
-
-def test_separate_labels_are_scikit_learns_binary_models():
-    signs = np.where(RNG.random((N, 2)) < 0.5, 1, -1).astype(np.int8)
-    loss = EntrywiseLoss("log_loss", signs, np.ones((N, 1)), is_separate=True)
-    problem = _problem(loss, _kernel(), LabelCovariance.identity(2), 0.0, is_separate=True)
-    _, state = NewtonConjugateGradient(1e-12, 50).solve(problem)
-    factor = np.linalg.cholesky(_kernel() + 1e-10 * np.eye(N))
-    for label in range(2):
-        peer = LogisticRegression(fit_intercept=False, tol=1e-10, max_iter=10_000).fit(
-            factor, signs[:, label]
-        )
-        assert np.allclose(state.scores[:, label, 0], peer.decision_function(factor), atol=1e-4)
-
-
 @pytest.mark.parametrize("scale", [1e-2, 1.0, 1e3])
-@pytest.mark.parametrize("loss", ["squared_error", "squared_hinge"])
-def test_other_entry_losses_are_scikit_learns_models(loss, scale):
+@pytest.mark.parametrize("loss", ["log_loss", "squared_error", "squared_hinge"])
+def test_separate_labels_are_scikit_learns_models(loss, scale):
     signs = np.where(RNG.random((N, 2)) < 0.5, 1, -1).astype(np.int8)
     factor = np.linalg.cholesky(scale * (_kernel() + 1e-6 * np.eye(N)))
     entries = EntrywiseLoss(loss, signs, np.ones((N, 1)), is_separate=True)
@@ -148,6 +123,9 @@ def test_other_entry_losses_are_scikit_learns_models(loss, scale):
         if loss == "squared_error":
             peer = Ridge(1.0, fit_intercept=False).fit(factor, signs[:, label] > 0)
             scores = peer.predict(factor)
+        elif loss == "log_loss":
+            peer = LogisticRegression(fit_intercept=False, tol=1e-10, max_iter=100_000)
+            scores = peer.fit(factor, signs[:, label]).decision_function(factor)
         else:
             peer = LinearSVC(C=0.5, fit_intercept=False, dual=False, tol=1e-10, max_iter=100_000)
             scores = peer.fit(factor, signs[:, label]).decision_function(factor)
@@ -235,13 +213,6 @@ def test_a_start_far_away_is_left_behind():
         least, _ = NewtonConjugateGradient(1e-10, 100).solve(_simple(covariance="variances"))
         assert result.converged
         assert np.isclose(result.trace[-1].primal, least.trace[-1].primal, rtol=1e-7)
-
-
-def test_the_limit_of_steps_is_kept_and_told():
-    result, _ = NewtonConjugateGradient(1e-14, 1).solve(_simple())
-    assert result.status is Status.ITERATION_LIMIT
-    assert result.n_iter == 1
-    assert "max_iter" in result.status.value
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
@@ -387,27 +358,6 @@ def test_preconditioned_fits_converge_at_extremes(scale, intercept_variance, ker
     result, _ = NewtonConjugateGradient(1e-6, 100).solve(problem)
     assert result.status is Status.CONVERGED
     assert problem._leading is not None
-
-
-@pytest.mark.parametrize("directions", DIRECTIONS)
-@pytest.mark.parametrize("start", ["zero", "far"])
-def test_a_fit_stopped_at_any_check_goes_on_with_the_same_bits(directions, start):
-    weights = np.ones((N, 3))
-    weights[np.arange(N), np.arange(N) % 3] = 0.0
-    problem = _simple(weights, "variances")
-    solver = NewtonConjugateGradient(1e-10, 60, directions=DIRECTIONS[directions])
-    none = NewtonState.from_plain(solver.solve(problem)[1].to_plain())
-    assert solver.solve(problem, none)[0].trace == solver.solve(problem, none)[0].trace == list(none.trace)
-    first = NewtonState.at(np.random.default_rng(3).normal(size=problem.shape) * (start == "far"))
-    whole, end = solver.solve(problem, first)
-    for stop in range(len(whole.trace)):
-        checks = []
-        cut, state = solver.solve(problem, first, lambda *_, s=stop, c=checks: c.append(0) or len(c) > s)
-        taken_up = NewtonState.from_plain(state.to_plain())
-        result, state = solver.solve(problem, taken_up) if not cut.converged else (cut, state)
-        assert [r._replace(time=0) for r in result.trace] == [r._replace(time=0) for r in whole.trace]
-        assert np.array_equal(state.dual, end.dual)
-        assert np.array_equal(state.scores, end.scores)
 
 
 @pytest.mark.parametrize("values", [[3.0], [1.0, 2.0, 5.0], [4.0, -1.0]])

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.svm import LinearSVC
 
 from labelweave.solvers import Status, WorkingSetAscent
 from reference import working_set_twin as twin
@@ -113,38 +112,6 @@ def test_dense_covariances_reach_a_tiny_gap(n_labels, missing):
     assert (dual.beta[unobserved] == 0).all()
 
 
-def test_an_entry_without_label_changes_nothing():
-    dual = _dual(2, n_labels=3)
-    dual.targets[:, 2] = dual.lower[:, 2] = dual.upper[:, 2] = 0
-    alone = _dual(2, n_labels=3)
-    alone.R = alone.R[:2, :2]
-    for name in ("targets", "lower", "upper", "beta", "scores"):
-        setattr(alone, name, np.asfortranarray(getattr(alone, name)[:, :2]))
-    for problem in (dual, alone):
-        assert WorkingSetAscent(1e-10, 2000).solve(problem)[0].converged
-    np.testing.assert_allclose(dual.beta[:, :2], alone.beta, atol=1e-5)
-
-
-@pytest.mark.parametrize("C", [0.1, 1.0, 10.0])
-def test_independent_labels_are_binary_machines(C):
-    random = np.random.default_rng(3)
-    K = _rbf(random, 40)
-    dual = _DenseDual(K, np.eye(3), _signs(random, 40, 3), C)
-    assert WorkingSetAscent(1e-9, 5000).solve(dual)[0].converged
-    features = np.linalg.cholesky(K + 1e-12 * np.eye(40))
-    for label in range(3):
-        machine = LinearSVC(
-            C=2 * C, loss="hinge", fit_intercept=False, dual=True, tol=1e-8, max_iter=10**6, random_state=0
-        )
-        theirs = machine.fit(features, dual.targets[:, label]).decision_function(features)
-        np.testing.assert_allclose(dual.scores[:, label], theirs, atol=1e-3)
-        weights = machine.coef_[0]
-        hinges = np.maximum(0, 1 - dual.targets[:, label] * theirs)
-        objective = 0.5 * weights @ weights + 2 * C * hinges.sum()
-        ours = dual.beta[:, label] @ (dual.targets[:, label] - 0.5 * dual.scores[:, label])
-        np.testing.assert_allclose(ours, objective, rtol=1e-6)
-
-
 def test_the_dual_never_falls():
     dual = _dual(4, n=25, n_labels=20)
     values = []
@@ -201,17 +168,6 @@ def test_a_label_without_prior_variance_goes_to_its_bounds():
     np.testing.assert_array_equal(dual.beta[:, 2], dual.upper[:, 2] + dual.lower[:, 2])
 
 
-def test_a_warm_start_goes_on_from_where_it_is():
-    dual = _dual(8)
-    assert WorkingSetAscent(1e-9, 2000).solve(dual)[0].converged
-    beta = dual.beta.copy()
-    dual.asked.clear()
-    result, _ = WorkingSetAscent(1e-8, 2000).solve(dual)
-    assert result.converged
-    assert result.n_iter == 1
-    np.testing.assert_allclose(dual.beta, beta, atol=1e-3)
-
-
 def test_two_rows_of_the_kernel_at_a_time_are_enough():
     plain, frugal = _dual(14), _dual(14)
     buffers, row = [np.empty(30), np.empty(30)], frugal.kernel_row
@@ -225,29 +181,6 @@ def test_two_rows_of_the_kernel_at_a_time_are_enough():
     for dual in (plain, frugal):
         assert WorkingSetAscent(1e-8, 2000).solve(dual)[0].converged
     np.testing.assert_array_equal(frugal.beta, plain.beta)
-
-
-def test_a_trace_tells_what_happened():
-    records, dual = [], _dual(9, n=60, n_labels=8)
-    result, _ = WorkingSetAscent(1e-6, 1000).solve(dual, on_check=lambda record, _: records.append(record))
-    assert result.status is Status.CONVERGED
-    assert result.trace == records
-    assert [record.iteration for record in records] == list(range(1, result.n_iter + 1))
-    assert result.gap == records[-1].gap <= 1e-6
-    assert dual.certified == 1
-    for record in records:
-        assert record.gap == (record.primal - record.dual) / abs(record.primal)
-        assert 0 < record.active_share <= 1
-    assert (records[-1].primal, records[-1].dual) == dual.values()
-
-
-def test_the_iteration_limit_ends_with_a_certificate():
-    dual = _dual(10, n=60)
-    result, _ = WorkingSetAscent(1e-12, 2).solve(dual)
-    assert result.status is Status.ITERATION_LIMIT
-    assert result.n_iter == 2
-    assert dual.certified == 1
-    assert result.gap > 1e-12
 
 
 def test_an_interruption_within_a_visit_ends_with_a_certificate():
@@ -273,14 +206,6 @@ def test_no_step_is_left_when_the_tolerance_asks_for_more_than_numbers_hold():
     assert result.status is Status.STALLED
     assert result.n_iter < 10**4
     assert abs(result.gap) < 1e-12
-
-
-def test_nothing_observed_is_solved_at_once():
-    dual = _DenseDual(np.eye(3), np.eye(2), np.full((3, 2), np.nan))
-    result, _ = WorkingSetAscent(1e-3, 10).solve(dual)
-    assert result.converged
-    assert result.n_iter == 1
-    assert dual.asked == []
 
 
 def test_the_trace_tells_the_share_of_variables_that_moved():

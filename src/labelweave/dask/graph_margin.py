@@ -132,7 +132,7 @@ class HeldMargin(Held):
 
     @classmethod
     def of(cls, rows: ReadRows, constant: float, arrays: MarginRows, loss: str) -> HeldMargin:
-        """Make it of what was read, and what the passes read beside the features."""
+        """Make it of what was read, and what the passes read in addition to the features."""
         features = rows.features.astype(np.float64)
         features = features.with_constant(constant) if constant else features
         return cls(StructuredRows.part(features, MarginRows(*map(np.array, arrays)), loss))

@@ -119,12 +119,10 @@ def csv_records(
         try:
             record = next(reader, None)
         except csv.Error as error:
-            is_line_end = "new-line character" in str(error)
-            found = "a line end CR alone" if is_line_end else f"a broken record ({error})"
-            save = "line ends LF or CRLF; save the file with these"
-            raise DataFileError(
-                path, line, found, save if is_line_end else "closed quotation marks"
-            ) from None
+            is_end = "new-line character" in str(error)
+            found = "a line end CR alone" if is_end else f"a broken record ({error})"
+            save = "line ends LF or CRLF; save the file with these" if is_end else "closed quotation marks"
+            raise DataFileError(path, line, found, save) from None
         finally:
             csv.field_size_limit(usual_limit)
         if record:
@@ -255,13 +253,10 @@ def _warn_of_no_header(path: PathLike, columns: Mapping[str, list[str]]) -> None
 def _is_such_text(name: str, texts: Collection[str]) -> bool:
     """Return whether a name is as long as texts of a column, and has blanks and question marks as they do."""
     lengths = sorted(map(len, texts)) or [0]
-    is_usual = max(_LEAST_TEXT, lengths[len(lengths) // 50]) <= len(name) <= 2 * lengths[-1]
-    is_usual &= lengths[len(lengths) // 2] >= _LEAST_TEXT and _most_have(texts, " ") == (" " in name)
-    return (is_usual or len(name) > _LONGEST_NAME) and _most_have(texts, "?") == ("?" in name)
-
-
-def _most_have(texts: Collection[str], sign: str) -> bool:
-    return 2 * sum(sign in text for text in texts) > len(texts)
+    least, middle = lengths[len(lengths) // 50], lengths[len(lengths) // 2]
+    alike = [(2 * sum(sign in text for text in texts) > len(texts)) == (sign in name) for sign in " ?"]
+    is_usual = max(_LEAST_TEXT, least) <= len(name) <= 2 * lengths[-1] and middle >= _LEAST_TEXT
+    return alike[1] and ((is_usual and alike[0]) or len(name) > _LONGEST_NAME)
 
 
 def _warn_of_second_header(path: PathLike, columns: Mapping[str, list[str]]) -> None:

@@ -153,7 +153,9 @@ def decoded(path: PathLike, first_line: int, block: bytes) -> str:
         line = first_line + block.count(b"\n", 0, error.start)
         column = error.start - block.rfind(b"\n", 0, error.start)
         found = f"the byte 0x{block[error.start]:02x} at position {column} of the line, which is not UTF-8"
-        raise DataFileError(path, line, found, "a file saved as UTF-8") from None
+        is_packed = first_line == 1 and block[:2] == b"\x1f\x8b"
+        wanted = "a name with .gz, as the file is compressed" if is_packed else "a file saved as UTF-8"
+        raise DataFileError(path, line, found, wanted) from None
 
 
 def size_in_header(path: PathLike, line: int, what: str, text: str, most: int) -> int:

@@ -27,6 +27,7 @@ from labelweave.labels.label_names import as_text, names_of
 _WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
 _NO_PLAIN_LIST = rf"^[{re.escape(''.join(written.OPENING))}]|\)$"  # cells that may be lists by themselves
 _MOST_AT_ONCE = 2**30  # bytes, less than an array of pyarrow may hold
+_TRUTH = TRUTH | dict.fromkeys("x✓✔☑", 1.0)  # marks in tables of answers
 _FEWEST_STRANGE = 10  # rows without a known value, too many to be chance
 
 
@@ -109,7 +110,7 @@ def _class_in(cell: Any) -> Any:
 def label_value(cell: Any) -> float:
     """Return the label or probability in a cell; infinity if it is neither."""
     try:
-        truth = TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
+        truth = _TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
         value = number_or_truth(cell) if truth is None else truth
     except ValueError:
         return np.inf
@@ -128,12 +129,12 @@ class ReadLabels(NamedTuple):
 def read_labels(table: RawTable, columns: TableColumns) -> ReadLabels:
     """Split the cells of the column that lists labels."""
     column = table.columns.given(columns.labels)
-    if is_text(column) and written.is_plain(columns.label_separator):
-        found = _split_at_once(column, str(columns.label_separator), columns.empty_labels != "unknown")
+    plain = columns.label_separator if written.is_plain(columns.label_separator) else None
+    if is_text(column) and plain is not None:
+        found = _split_at_once(column, plain, columns.empty_labels != "unknown")
         if found is not None:
             return found
     places, known, rows = dict[str, int](), dict[str, list[int] | None](), list[list[int] | None]()
-    plain = columns.label_separator if written.is_plain(columns.label_separator) else None
     for row, cell in enumerate(table.columns[columns.labels]):
         is_one_text = isinstance(cell, str)  # split each distinct text once
         if is_one_text and cell in known:
@@ -178,9 +179,7 @@ def labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> li
     try:
         if text is not None:
             names = written.names_in(text, columns.label_separator)
-        elif isinstance(cell, dict) or (
-            isinstance(cell, list) and any(isinstance(one, dict) for one in cell)
-        ):
+        elif isinstance(cell, dict) or (isinstance(cell, list) and dict in map(type, cell)):
             names = names_of(cell)
         elif isinstance(cell, list):
             names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]

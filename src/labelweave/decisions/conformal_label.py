@@ -52,8 +52,8 @@ class ConformalLabelClassifier(DecisionClassifier):
     ----------
     estimator : classifier
         Any with ``decision_function`` or ``predict_proba``.  Scores that are comparable between labels, such
-        as those of :class:`CalibratedLabelClassifier`, give smaller sets.  Classes use probabilities, or the
-        softmax of scores where there are none.
+        as those of :class:`CalibratedLabelClassifier`, lead to smaller sets.  Classes use probabilities, or
+        the softmax of scores where there are none.
     control : {"false_negatives", "false_discoveries"}, default="false_negatives"
         The error rate to bound: the share of a row's true labels that are not predicted, or the share of its
         predicted labels that are wrong; a share of no labels is 0.  Classes allow only the first.

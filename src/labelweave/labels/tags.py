@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from labelweave.foundation.frames import column_entries, is_frame, only_column
 from labelweave.labels import written_labels as written
 from labelweave.labels.class_probabilities import is_missing
+from labelweave.labels.label_names import names_of
 
 _BRACKETED = ("><", "[,]", "{,}", "(,)", '[","]', '[";"]')  # separators
 _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
@@ -31,17 +32,33 @@ def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | No
     if column is None or sp.issparse(column) or isinstance(column, str) or not hasattr(column, "__len__"):
         return None
     if isinstance(column, (list, tuple)):
+        column = [*_with_names(column)]
         are_tags = any(map(_holds_tags, column)) or _are_empty(column) or _are_of_numbers(column)
-        return _listed_tags(list(column), say) if are_tags else _written_tags(column, say)
+        return _listed_tags(column, say) if are_tags else _written_tags(column, say)
     if isinstance(column, np.ndarray) and (column.ndim != 1 or column.dtype.kind != "O"):
         return None
     if getattr(column, "ndim", 1) != 1 or not _is_column(column):
         return None
-    rows = column_entries(column)
+    rows = [*_with_names(column_entries(column))]
     if any(isinstance(row, _COLLECTIONS) for row in rows):
         return _listed_tags(rows, say)
     dtype = "category" if isinstance(column, np.ndarray) else str(getattr(column, "dtype", ""))
     return None if dtype.lower().startswith("categor") else _written_tags(rows, say)
+
+
+def _with_names(rows: Sequence[Any]) -> Sequence[Any]:
+    """Return rows that are objects, as JSON has them, or lists of objects, as lists of the names in them."""
+    are_all = all(isinstance(row, dict) or is_missing(row) for row in rows)
+    first = chain.from_iterable(row[:1] for row in rows if isinstance(row, (list, tuple)))
+    if not are_all and not any(isinstance(one, dict) for one in first):
+        return rows
+    found = list[Any](rows)
+    for number, row in enumerate(rows):
+        try:
+            found[number] = names_of(row) if isinstance(row, (list, tuple, dict)) else row
+        except ValueError as error:
+            raise ValueError(f"Y at row {number} is {str(row)[:40]!r}; pass {error}.") from None
+    return found
 
 
 def _listed_tags(rows: list[Any], say: Callable[[str], None] | None) -> list[Any]:
@@ -102,12 +119,9 @@ def tags_of_texts(Y: Any, tags: Sequence[str]) -> list[Any] | None:
     if texts is None:
         return tag_rows(Y)
     some = [*filter(None, texts)]
-    cells = [_cut_alike(texts, sign) for sign in (None, *written.separators_in(some), *_BRACKETED)]
-    best = max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
-    if not known.issuperset(chain.from_iterable(filter(None, best))):
-        cells = [best, _cut_alike(texts, written.together("\0".join(some)))]
-        best = max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
-    return best
+    signs = (None, *written.separators_in(some), *_BRACKETED, written.together("\0".join(some)))
+    cells = [_cut_alike(texts, separator) for separator in signs]
+    return max(cells, key=lambda rows: sum(tag in known for row in rows for tag in row or ()))
 
 
 def _are_of_numbers(rows: Sequence[Any]) -> bool:

@@ -32,7 +32,8 @@ WEIGHTS = "a:0.9"
 OPENING = frozenset(" [{(<'\"")
 """What a list begins with, or blanks before it; or it ends with a bracket."""
 
-_CLOSED_BY = dict(zip("[{(<'\"`“„”‘‚’«»‹›「", "]})>'\"`”“”’‘’»«›‹」", strict=True))
+_BRACKETS = dict(zip("[{(<「『【〈《（［｛⟨〔", "]})>」』】〉》）］｝⟩〕", strict=True))
+_CLOSED_BY = _BRACKETS | dict(zip("'\"`“„”‘‚’«»‹›", "'\"`”“”’‘’»«›‹", strict=True))
 _QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
 _NAME = rf"(?:{_QUOTED}|-?(?:0|[1-9]\d*)(?:\.\d*)?)"
 _FLAGS = re.ASCII | re.DOTALL
@@ -49,22 +50,22 @@ _SHOWN = re.compile(
 _SCALAR = re.compile(
     rf"{_QUOTED}|[bu]({_QUOTED})|[A-Za-z_][\w.]*\(({_QUOTED})\)|np\.\w+\(([-+.\w]+)\)", _FLAGS
 )
-_AROUND = re.compile(r"([\w.]*[\[{(<])(.+)([\]})>])", re.DOTALL)  # the cell, as a separator says
-_OPENED = re.compile(r"[A-Za-z][\w.]*\(|[\[{(<]")
-_SIGNS_AROUND = f"[{re.escape(''.join(_CLOSED_BY))}]"
-_OPENS = re.compile(rf"<\w+>(?=.*</)|({_SIGNS_AROUND})\1*", re.DOTALL)  # a name
-_EACH = re.compile(rf"(</\w+>|{_SIGNS_AROUND}+|[\]}})>]+)(.*?)(<\w+>|{_SIGNS_AROUND}+)", re.DOTALL)
-_BEGIN = re.compile(r"""[\[(]\s*['"]""", re.ASCII)
+_OPEN, _CLOSED = (f"[{re.escape(''.join(signs))}]" for signs in (_BRACKETS, _BRACKETS.values()))
+_AROUND = re.compile(rf"([\w.]*{_OPEN})(.+)({_CLOSED})", re.DOTALL)  # the cell, as with a separator
+_OPENED = re.compile(rf"[A-Za-z][\w.]*\(|{_OPEN}")
+_SIGNS_AROUND, _ENDS = (f"[{re.escape(''.join(signs))}]+" for signs in (_CLOSED_BY, _CLOSED_BY.values()))
+_OPENS = re.compile(rf"<\w+>(?=.*</)|({_SIGNS_AROUND[:-1]})\1*", re.DOTALL)  # a name
+_EACH = re.compile(rf"(</\w+>|{_ENDS})(.*?)(<\w+>|{_SIGNS_AROUND})", re.DOTALL)
+_BEGIN, _WRAPPED = re.compile(r"""[\[(]\s*['"]""", re.ASCII), re.compile(r"\w\(|\b[bu]['\"]")
 _OBJECT = re.compile(rf"\{{\s*(?:{_QUOTED}|\d+)\s*:|[\[(]\s*[{{\[(].*['\"\d]", _FLAGS)
-_WRAPPED = re.compile(r"\w\(|\b[bu]['\"]")
-_STRING = re.compile(_QUOTED, _FLAGS)
+_ARROW = re.compile(rf"({_NAME})\s*=>", _FLAGS)  # of PHP, Perl and Ruby
+_STRING, _SURROGATE = re.compile(_QUOTED, _FLAGS), re.compile("[\ud800-\udfff]")
 _WEIGHTED = re.compile(r"[^\W\d].*?(?:\s-|\s*[:=(*])\s*(?:[01]?\.\d+|1|\d+(?:\.\d+)?\s?%)\)?", re.DOTALL)
 _BEHIND = re.compile(r"\s*[,;|\n]\s*|(?<=[\d%)])\s+(?=[^\W\d])")
-_SURROGATE = re.compile("[\ud800-\udfff]")
 _SIGN = r"(?:[-+]?[01](?:\.0*)?(?:e[-+]?0+)?|nan)"
 _ROW = re.compile(rf"[\[({{]?\s*{_SIGN}(?:(?:\s*[,;|]\s*|\s+){_SIGN})+\s*[\])}}]?", re.ASCII)
-_CALLED = re.compile(r"(?:np\.)?[a-z]\w*\(([^()]*?)(?:,\s*dtype=[^()]*)?\)|['\"]")
-_BITS, _OF_PLACES = re.compile("[01]{3,}"), {int, float, bool, type(None)}
+_CALLED = re.compile(r"(?:np\.)?[a-z]\w*\(([^()]*?)(?:,\s*[a-z]\w*=[^()]*)?\)|['\"]")
+_BITS, _OF_PLACES = re.compile("[01]{3,}|[yn]{3,}|[tf]{3,}"), {int, float, bool, type(None)}
 _WORD_SIGNS = {"na": "nan", "none": "nan", "null": "nan", **{word: str(sign) for word, sign in TRUTH.items()}}
 
 # prefixes of list items, the first too: increasing numbers, and bullets
@@ -85,8 +86,7 @@ _OF_LISTS = frozenset(SEPARATORS) - (_OF_PATHS - {*_STRONG})  # others divide pa
 _MIXED = (",", ";", "|", "、", "，", "；")  # that cells may have together, with words before the last label
 _TOGETHER = (*_MIXED, " & ", " and ", " or ", " und ", " oder ", " et ", " ou ", " y ", " o ", " e ")
 _NOTHING = frozenset({"", "?", "na", "nan", "none", "null", "[]", "{}", "()", "set()"})
-_MOST_CELLS, _MOST_RUNS = 20_000, 6
-_FEW, _MANY = 3, 10  # cells with a separator
+_MOST_CELLS, _MOST_RUNS, _FEW, _MANY = 20_000, 6, 3, 10  # the last two are of cells with a separator
 _SHARE_FREE = 0.35  # of lists, those of labels that are elsewhere alone, or first and last
 
 
@@ -115,6 +115,8 @@ def written_list(text: str) -> list[str] | None:
         text = f"[{text[1:-1]}]"
     elif _BARE.fullmatch(text):
         text = f"[{text}]"
+    elif is_closed and _ARROW.match(text[1:].lstrip()):
+        text = "{" + _ARROW.sub(r"\1:", text[1:-1]) + "}"
     elif not is_closed or not _OBJECT.match(text):
         if is_closed and (_BEGIN.match(text) or (shown is not None and text[0] != "(")):
             raise ValueError("a list of quoted names separated by commas")
@@ -177,7 +179,7 @@ def signs_of(separator: str) -> re.Pattern[str] | None:
     try:
         return re.compile(separator[1:-1])
     except re.error:
-        said = f"`label_separator` is {separator!r}; between slashes use a regular expression, as '/,|;/'."
+        said = f"`label_separator` {separator!r} is no regular expression, as slashes say; correct it."
         raise ParameterError(said) from None
 
 
@@ -193,10 +195,8 @@ def names_in(text: str, separator: str | None) -> list[str]:
     separator: a pair such as ``><`` removes the brackets at both ends, one in brackets, ``[,]``, those of
         cells, and one in quotes, ``','``, those of names; with both, ``[","]``, it splits the names of lists.
     """
-    if text[:1] in OPENING or text[-1:] == ")":
-        listed = written_list(text)
-        if listed is not None:
-            return names_inside([name.strip() for name in listed], separator)
+    if (text[:1] in OPENING or text[-1:] == ")") and (listed := written_list(text)) is not None:
+        return names_inside([name.strip() for name in listed], separator)
     return [text][: len(text)] if separator is None or separator == PLACES else _cut(text, separator)
 
 
@@ -277,18 +277,17 @@ class Layout(NamedTuple):
     def words(self, where: str) -> str | None:
         """Describe how cells, such as "the cells of column 'tags'", are split; None if they are not."""
         such = f"such as {self.example[:40]!r}"
+        opened, between, closed = _pattern(self.separator or self.doubt or ",")
+        shown = filter(signs.fullmatch, _TOGETHER) if (signs := signs_of(between)) else [between]
+        said = " or ".join(map(repr, shown))
         if self.separator is None:
-            sign = self.doubt and _pattern(self.doubt)[1]
-            seem = "look like paths" if self.is_path else f"may be lists with {sign!r} between labels"
-            seem = "have numbers behind names" if sign == WEIGHTS else seem
+            seem = "look like paths" if self.is_path else f"may be lists with {said} between labels"
+            seem = "have numbers behind names" if between == WEIGHTS else seem
             return self.doubt and f"{where} {seem}, {such}, and are not split"
         if self.separator == PLACES:
             return f"{where} hold 0 or 1 for each label, {such}, and are read as columns"
-        opened, between, closed = _pattern(self.separator)
         around = f" inside {opened!r} and {closed!r}" if opened and between != self.separator else ""
-        signs = signs_of(between)
-        shown = [between] if signs is None else filter(signs.fullmatch, _TOGETHER)
-        return f"{where} list labels, {such}, and are split at {' or '.join(map(repr, shown))}{around}"
+        return f"{where} list labels, {such}, and are split at {said}{around}"
 
 
 def in_halves(n_rows: int) -> list[slice]:
@@ -496,5 +495,5 @@ def _is_of_names(lists: Sequence[str], separator: str) -> bool:
         parts = [some[1:] for some in parts]
     n_open = sum("" in some for some in parts)
     is_in_numbers = separator in _OF_NUMBERS or separator not in SEPARATORS
-    n_numbers = sum(all(map(str.isdigit, some)) for some in parts if is_in_numbers)
+    n_numbers = sum(all(map(str.isdigit, some[1:])) for some in parts if is_in_numbers)
     return any("://" in name for name in lists) or 10 * n_open > len(lists) or 2 * n_numbers > len(lists)

@@ -1,4 +1,4 @@
-"""From scores and probabilities to decisions: classes, label sets, and rows where the model abstains."""
+"""Turn scores and probabilities into decisions: classes, label sets, and abstention."""
 
 from labelweave.postprocessing.calibration.calibrate import (
     SoftmaxCalibration,

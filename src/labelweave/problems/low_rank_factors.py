@@ -136,19 +136,19 @@ class LowRankFactors:
 
     def revived(self, pair: FactorPair, fresh: Callable[[], Array]) -> FactorPair:
         """Restart columns of a settled pair that are near 0 from ``fresh()`` (L, k), if that can help."""
-        factor = self.label_factor(pair).copy()
+        factor = np.array(to_numpy(self.label_factor(pair)))
         lengths = np.linalg.norm(factor, axis=0)
         dead = lengths <= _DEAD * lengths.max(initial=0.0)
         if not dead.any():
             return pair
         if self.penalty == "trace_norm" and self.gradient_length(pair) <= (1 + _DEAD) * self.alpha:
             return pair  # no other column would lower the objective
-        features = pair.features.copy()
-        image = features if self.sees_features else pair.image.copy()
+        features = np.array(to_numpy(pair.features))
+        image = features if self.sees_features else np.array(to_numpy(pair.image))
         kept, new = factor[:, ~dead], fresh()[:, dead].astype(self.dtype)
         new -= kept @ np.linalg.lstsq(kept, new, rcond=None)[0]  # columns of a fixed factor are orthogonal
         features[:, dead], image[:, dead], factor[:, dead] = 0, 0, new
-        return self._with_labels(features, image, factor)
+        return self._with_labels(*(like(part, pair.features) for part in (features, image, factor)))
 
     def improve_features(self, pair: FactorPair, solver: TrustRegionNewton) -> Improved:
         pair = self._suited_labels(pair)

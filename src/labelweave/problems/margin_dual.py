@@ -193,7 +193,7 @@ State.plain_with(MarginPoint)
 
 
 class MarginDual(ABC):
-    """The dual over label blocks; subclasses say how blocks interact.
+    """The dual over label blocks; subclasses define how blocks interact.
 
     data: as passed, or in the order of the rows that other duals share.
     dtype: the type of the variables and weights while solving: float32 is fast, float64 reaches small gaps.

@@ -1,4 +1,4 @@
-"""Algorithms, independent of labels, trees and scikit-learn."""
+"""Optimization algorithms, independent of labels, trees and scikit-learn."""
 
 from labelweave.solvers.alternating_directions import AlternatingDirections
 from labelweave.solvers.block_ascent import BlockAscent

@@ -164,6 +164,7 @@ def test_what_may_be_a_list_is_said(fit, tmp_path):
         ("t", "f"),
         ("TRUE", "FALSE"),
         ("True", "no"),
+        ("X", "0"),
     ],
 )
 def test_words_for_yes_and_no_are_labels(run, tmp_path, yes, no):

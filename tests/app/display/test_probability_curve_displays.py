@@ -10,9 +10,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from labelweave import CalibratedLabelClassifier, MaxMarginClassifier
+from labelweave import CalibratedLabelClassifier, LabelMatrix, MaxMarginClassifier
 from labelweave.display import CalibrationCurveDisplay, ErrorRejectDisplay
-from labelweave.labels import LabelMatrix
 from labelweave.metrics import error_reject_curve, expected_calibration_error
 from pictures import legend_texts
 

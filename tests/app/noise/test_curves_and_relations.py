@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from scipy.special import expit
 
-from labelweave import LabelCovariance, LabelMatrix, Taxonomy
+from labelweave import CliqueGraph, LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.app.noise.noisy_curves import NoisyCurves, _Problem, fit_noisy_curves
 from labelweave.app.noise.related_labels import _Part, label_strengths, relate_labels
-from labelweave.labels import CliqueGraph
 from labelweave.labels.flip_rates import FlipRates
 
 FREE = np.nan

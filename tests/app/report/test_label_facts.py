@@ -10,13 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import precision_recall_fscore_support, roc_auc_score
 
-from labelweave import (
-    LabelCovariance,
-    LabelMatrix,
-    LabelTreeClassifier,
-    LowRankClassifier,
-    MaxMarginClassifier,
-)
+import labelweave as lw
 from labelweave.app.report import reported_rows, yardstick
 from labelweave.app.report.label_numbers import LabelStructure, label_numbers, weakest_labels
 from labelweave.app.report.measured import measure
@@ -33,7 +27,7 @@ def drawn(seed, n_rows=40, n_labels=5, missing=0.3):
     truth = (rng.random((n_rows, n_labels)) < rng.uniform(0.05, 0.6, n_labels)).astype(float)
     truth[rng.random(truth.shape) < missing] = np.nan
     scores = rng.normal(size=truth.shape).round(1) + np.nan_to_num(truth)
-    labels = LabelMatrix.from_any(truth, [f"l{k}" for k in range(n_labels)])
+    labels = lw.LabelMatrix.from_any(truth, [f"l{k}" for k in range(n_labels)])
     predicted = sp.csr_array((scores > 0.5).astype(np.int8))
     return truth, Outcomes(labels, predicted, scores, np.arange(n_rows), np.arange(n_labels))
 
@@ -84,7 +78,7 @@ def test_confusions_are_those_of_a_slow_twin(seed):
 
 
 def test_probabilities_of_labels_are_weighed():
-    truth = LabelMatrix.from_probabilities([[0.8, 0.3], [0.6, 0.0], [0.2, 1.0]], ["a", "b"])
+    truth = lw.LabelMatrix.from_probabilities([[0.8, 0.3], [0.6, 0.0], [0.2, 1.0]], ["a", "b"])
     predicted = sp.csr_array([[0, 1], [0, 1], [1, 0]], dtype=np.int8)
     outcomes = Outcomes(truth, predicted, predicted.toarray() - 0.5, np.arange(3), np.arange(2))
     a, b = companions(outcomes, [0, 1])
@@ -104,7 +98,7 @@ def test_probabilities_of_labels_are_weighed():
 def test_the_weakest_come_first_and_frequent_ones_before_rare_ones():
     truth = np.array([[1, 1, 0, 1], [1, 0, 0, 1], [1, 0, 0, 1], [0, 0, 0, 0]])
     predicted = np.array([[0, 0, 1, 1], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]])
-    labels = LabelMatrix.from_any(truth, list("abcd"))
+    labels = lw.LabelMatrix.from_any(truth, list("abcd"))
     outcomes = Outcomes(
         labels, sp.csr_array(predicted), predicted - 0.5, np.arange(4), np.arange(4), "score", np.zeros(4)
     )
@@ -120,7 +114,7 @@ def test_the_weakest_come_first_and_frequent_ones_before_rare_ones():
 def test_a_threshold_is_blamed_where_scores_rank_well():
     true = np.repeat([1, 0], [20, 80])
     scores = np.where(true == 1, -1.0, -1.6)[:, None]  # positives on top, all below 0
-    labels = LabelMatrix.from_any(true[:, None], ["a"])
+    labels = lw.LabelMatrix.from_any(true[:, None], ["a"])
     outcomes = Outcomes(
         labels,
         sp.csr_array((100, 1), dtype=np.int8),
@@ -137,7 +131,7 @@ def test_a_threshold_is_blamed_where_scores_rank_well():
 
 def test_neighbors_are_those_of_the_weights(data):
     X, Y = data
-    model = LowRankClassifier(rank=3).fit(X, Y)
+    model = lw.LowRankClassifier(rank=3).fit(X, Y)
     weights = model.feature_factors_ @ model.label_factors_.T
     weights /= np.linalg.norm(weights, axis=0)
     cosines = weights.T @ weights
@@ -150,18 +144,18 @@ def test_neighbors_are_those_of_the_weights(data):
 
 def test_ties_are_the_strongest_correlations(data):
     X, Y = data
-    prior = LabelCovariance.from_labels(Y).shrink(0.1)
-    structure = LabelStructure(MaxMarginClassifier(label_covariance=prior).fit(X, Y))
+    prior = lw.LabelCovariance.from_labels(Y).shrink(0.1)
+    structure = LabelStructure(lw.MaxMarginClassifier(label_covariance=prior).fit(X, Y))
     ties, correlations = structure.ties(), prior.correlations()
     upper = correlations[np.triu_indices(7, 1)]
     assert ties[0].value == pytest.approx(upper.max())
     assert ties[-1].value == pytest.approx(upper.min())
-    assert LabelStructure(MaxMarginClassifier().fit(X, Y)).ties() == []
+    assert LabelStructure(lw.MaxMarginClassifier().fit(X, Y)).ties() == []
 
 
 def test_pictures_of_many_labels(data):
     rng = np.random.default_rng(0)
-    prior = LabelCovariance.low_rank(rng.normal(size=(90, 4)), np.ones(90))
+    prior = lw.LabelCovariance.low_rank(rng.normal(size=(90, 4)), np.ones(90))
     picture = correlation_picture(prior.correlations(), [f"l{k}" for k in range(90)])
     assert len(picture.names) == 30
     assert picture.n_labels == 90
@@ -180,9 +174,9 @@ def test_pictures_of_many_labels(data):
 DATA = make_text_like(260, 300, 90)
 WHOLE = {"auc_label", "auc_example", "ranking_loss", "coverage_error", "label_ranking_average_precision"}
 MODELS = {
-    "tree": LabelTreeClassifier(leaf_size=10, branching=4),
-    "trees": LabelTreeClassifier(leaf_size=10, branching=4, n_trees=2, beam=100),
-    "max-margin": MaxMarginClassifier(prune="certified"),
+    "tree": lw.LabelTreeClassifier(leaf_size=10, branching=4),
+    "trees": lw.LabelTreeClassifier(leaf_size=10, branching=4, n_trees=2, beam=100),
+    "max-margin": lw.MaxMarginClassifier(prune="certified"),
 }
 
 
@@ -235,7 +229,7 @@ def test_labels_that_are_not_in_the_data_do_not_count(fitted, searching):
 
 
 def test_labels_that_no_search_finds_have_no_highest_score():
-    truth = LabelMatrix.from_any([[1, 1, 0], [0, np.nan, 1]], ["a", "b", "c"])
+    truth = lw.LabelMatrix.from_any([[1, 1, 0], [0, np.nan, 1]], ["a", "b", "c"])
     scores = sp.csr_array([[-2.0, 0, -1], [-3, -0.5, 0]])
     outcomes = Outcomes(truth, sp.csr_array((2, 3), dtype=np.int8), scores, np.arange(2), np.arange(3))
     a, b, c = weak_labels(outcomes, label_numbers(outcomes), [0, 1, 2], False)

@@ -181,7 +181,7 @@ class PredictionPathDisplay(Display):
         line: dict[str, float] = {}
 
         def place(name: str) -> float:
-            """Place leaves below one another, and other nodes in the middle of their descendants."""
+            """Place leaves in a column, and other nodes in the middle of their descendants."""
             if name not in line:
                 own = [place(down) for down in below[name]]
                 line[name] = float(np.mean(own)) if own else float(sum(not below[other] for other in line))

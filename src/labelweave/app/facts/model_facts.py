@@ -65,7 +65,7 @@ class ModelFacts(Section):
     thresholds: the scores or probabilities above which labels are predicted, in words.
     decisions: the meta-classifiers, the outermost first.
     graph: the cliques of a graph of labels, strongest first, and the rounds in which it grew.
-    choice: of rank and regularization, by cross-validation.
+    choice: of rank and penalty, by cross-validation.
     learning: of hyperparameters; its values are the current ones, in words.
     imputed: the imputation of missing features, in words.
     advice: what to do if the default threshold finds few of the labels; None for a loaded model.
@@ -256,7 +256,7 @@ def _gap_words(model: Any) -> str:
 
 
 def _limit_words(model: Any) -> str | None:
-    """Explain that the rank binds, beyond the gap; None where it does not, or is unknown."""
+    """Explain that the bound on the rank is active; None if it is not, or unknown."""
     if model.penalty != "trace_norm" or model.status_ != "settled" or math.isnan(model.duality_gap_):
         return None
     n_labels, rank = model.label_factors_.shape

@@ -116,12 +116,11 @@ class LabelGraphClassifier(LabelGraphModel):
         How features are scaled inside the model, as in :class:`MaxMarginClassifier`.
     kernel_rank : int or None, default=None
         The number of pivots; None for as many as the kernel matrix has rank, at most 4,000.
-    inputs : {"features", "scores"}, default="features"
+    inputs : {"features", "scores"} or CliqueFeatures, default="features"
         What the weights multiply: features, or out-of-fold scores of kernel ridge regressions of all labels,
-        so that the graph learns how labels' scores inform each other.
-    clique_features : CliqueFeatures or None, default=None
-        Features of rows for each clique, which the weights of its states multiply; None for those of labels.
-        Single rows are then visited one at a time, which is slower.
+        so that the graph learns how labels' scores inform each other.  :class:`CliqueFeatures` are your own
+        for the states of each clique, with features for labels; rows are then visited one at a time, which is
+        slower.
     loss : {"hamming", "subset", "f1"}, default="hamming"
         The loss of a labeling: the number of wrong labels, weighted by costs (below); 1 for any wrong label;
         or 1 minus the F1 score of the row's label set.  The worst labeling is found exactly; for the last two
@@ -186,7 +185,7 @@ class LabelGraphClassifier(LabelGraphModel):
     coef_, intercept_ : ndarray of shape (L, d) and (L,)
         The weights of labels, for 1 against 0; of the inputs, if these are not the features.
     clique_coef_, clique_intercept_ : ndarray of shape (states, d) and (states,)
-        The weights of the states of all cliques, of ``clique_features`` where given; bit b of a state is the
+        The weights of the states of all cliques, of their own features where given; bit b of a state is the
         value of the b-th label.
     kernel_ : Kernel
         The kernel with numbers as parameters, where there is one.
@@ -257,8 +256,7 @@ class LabelGraphClassifier(LabelGraphModel):
         "alpha": [StrOptions({"auto"}), POSITIVE],
         "gamma": [StrOptions({"scale", "auto", "learn"}), POSITIVE],
         "kernel_rank": [COUNT, None],
-        "inputs": [StrOptions({"features", "scores"})],
-        "clique_features": [CliqueFeatures, None],
+        "inputs": [StrOptions({"features", "scores"}), CliqueFeatures],
         "loss": [StrOptions(set(SET_LOSSES))],
         "inference": [StrOptions({"auto", "exact", "message_passing"}), COUNT],
         "exact_width": [Interval(Integral, 0, 20, closed="both")],
@@ -268,8 +266,8 @@ class LabelGraphClassifier(LabelGraphModel):
     def __init__(
         self, graph: Any = "learn", alpha: Literal["auto"] | float = "auto", *,
         kernel: KernelLike = "linear", gamma: str | float = "scale",
-        scaling: str = "none", kernel_rank: int | None = None, inputs: str = "features",
-        clique_features: CliqueFeatures | None = None, loss: str = "hamming",
+        scaling: str = "none", kernel_rank: int | None = None, inputs: str | CliqueFeatures = "features",
+        loss: str = "hamming",
         false_positive_cost: Costs = 1.0, false_negative_cost: Costs = 1.0, class_weight: ClassWeight = None,
         flip_rates: FlipRatesLike = None,
         threshold: str | float = "auto", fit_intercept: bool | float = True,
@@ -318,6 +316,10 @@ class LabelGraphClassifier(LabelGraphModel):
         weights = weights_of_entries(np.ones(len(labels)), entries)
         return labels if (weights > 0).all() else labels.masked(sp.csr_array(weights > 0)), table * weights
 
+    @property
+    def _clique_features(self) -> CliqueFeatures | None:
+        return self.inputs if isinstance(self.inputs, CliqueFeatures) else None
+
     def _fit_graph(
         self, features: FeatureMatrix, data: GraphData, kept: Array, marks: Mapping[str, Any],
         workers: Workers, progress: FitProgress,
@@ -327,12 +329,12 @@ class LabelGraphClassifier(LabelGraphModel):
             self.label_graph_ = graph = choose_graph(self.graph, data, self._graph_names(n_labels))
         else:
             candidates = choose_candidates(self._growth.candidates, n_labels, self._graph_names(n_labels))
-        own: list[FeatureMatrix] = []
-        if self.clique_features is not None:
+        own, made = list[FeatureMatrix](), self._clique_features
+        if made is not None:
             if graph is None and candidates is None:
                 candidates = every_candidate(self._growth or USUAL_GROWTH, n_labels)
             cliques = candidates if graph is None else graph.cliques
-            own = features_of_cliques(self.clique_features, features.rows(kept), cliques or ())
+            own = features_of_cliques(made, features.rows(kept), cliques or ())
             marks = {**marks, "clique_features": [part.data for part in own]}
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         journal = self._open_journal(X=features.marks, **marks)
@@ -344,7 +346,7 @@ class LabelGraphClassifier(LabelGraphModel):
             warn_of_wide_graph(
                 graph, data._replace(features=values), self._inference_options(), workers.n_threads
             )
-        if self.clique_features is not None:
+        if made is not None:
             joined, blocks = joined_features(rows.features, own, cliques or ())
             rows = rows._replace(features=joined, blocks=blocks)
         progress.keep = lambda model, fitted: model._keep_weights(fitted, rows, inputs)
@@ -415,5 +417,5 @@ class LabelGraphClassifier(LabelGraphModel):
             clique_intercept_=constant[n_labels:].copy(),
             label_graph=self.label_graph_,
             inputs_=inputs,
-            clique_features=self.clique_features,
+            clique_features=self._clique_features,
         )

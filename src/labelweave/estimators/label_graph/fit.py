@@ -130,11 +130,11 @@ USUAL_GROWTH = GraphGrowth()
 
 
 def every_candidate(growth: GraphGrowth, n_labels: int) -> Cliques:
-    """List all cliques that a growth may choose, where each has features of its own."""
+    """List all cliques that a growth may choose, where each clique has its own features."""
     if (count := n_cliques(n_labels, growth.clique_size)) > MOST_CANDIDATES:
         raise ParameterError(
-            f"`clique_features` are needed of every candidate, and {n_labels} labels have {count} of them, "
-            f"above {MOST_CANDIDATES}; pass `candidates`, or a graph."
+            f"CliqueFeatures must be computed for every candidate clique, and {n_labels} labels have "
+            f"{count} of them, above {MOST_CANDIDATES}; pass candidates, or a graph."
         )
     return all_cliques(n_labels, growth.clique_size)
 

@@ -37,7 +37,7 @@ _LEAST = np.finfo(np.float64).tiny  # the score of a label that is predicted in 
 
 def _fits_inputs(state: dict[str, Any]) -> bool:
     widths = (state[name].shape[1] for name in ("coef_", "clique_coef_"))
-    return state["clique_features"] is not None or len(set(widths)) == 1
+    return "clique_features" in state or len(set(widths)) == 1
 
 
 def _has_all_states(state: dict[str, Any]) -> bool:
@@ -53,7 +53,7 @@ def _has_all_states(state: dict[str, Any]) -> bool:
         "clique_intercept_": Numbers("s"),
         "label_graph": Made(CliqueGraph, {"L": "n_labels"}),
         "inputs_": Maybe(Made(KernelInputs)),
-        "clique_features": Maybe(Made(CliqueFeatures)),
+        "clique_features": Optional(Made(CliqueFeatures)),
     },
     {
         "there is a weight for every state of every clique": _has_all_states,
@@ -67,7 +67,7 @@ class CliqueScorer(Scorer):
     coef_ (L, d), clique_coef_ (states, d): weights of the inputs.
     clique_intercept_ (states,)
     inputs_: computes the inputs, where they are not the features.
-    clique_features: of a user, which the weights of states multiply in the place of the inputs.
+    clique_features: user-defined features, which the weights of states multiply instead of the inputs.
     """
 
     coef_: Floats
@@ -80,6 +80,15 @@ class CliqueScorer(Scorer):
     def __post_init__(self) -> None:
         for name in ("coef_", "clique_coef_"):  # in the order that products read: contiguous per input
             object.__setattr__(self, name, np.asfortranarray(getattr(self, name)))
+
+    def to_state(self) -> dict[str, Any]:
+        """Return the stored state, without the features of cliques where these have none of their own."""
+        state = super().to_state()
+        return (
+            state
+            if self.clique_features is not None
+            else {n: state[n] for n in state if n != "clique_features"}
+        )
 
     def takes(self, n_features: int) -> bool:
         width = self.coef_.shape[1]
@@ -167,7 +176,7 @@ class LabelGraphModel(KernelClassifier):
         self.ridge_ = float("nan")
         self.__dict__.pop("kernel_", None)
         used = features if len(kept) == len(features) else features.rows(kept)
-        if self.kernel == "linear" and self.inputs == "features":
+        if self.kernel == "linear" and self.inputs != "scores":
             return used, None
         if self.gamma == "learn":
             self.kernel_ = self._learned_kernel(used, targets, seed, workers)

@@ -25,7 +25,7 @@ from labelweave.features.gram.low_rank import COLUMNS_APART, GrowingRows, incomp
 from labelweave.features.gram.sources import GramSource, RowsOfSource
 from labelweave.foundation.array_types import Array, PerLabel, PerRow
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.arrays.linear_algebra import HOME, placed, to_numpy
+from labelweave.foundation.arrays.linear_algebra import placed, to_numpy
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.label_entries import EntryWeights, LabelEntries
@@ -176,7 +176,7 @@ def _some_of(source: GramSource, kept: Array) -> GramSource:
 
 
 class ReadyRows:
-    """What all fits to the same rows share, whatever their rank and regularization; computed on first use.
+    """What all fits to the same rows share, whatever their rank and penalty; computed on first use.
 
     settings: how to fit with the largest rank; the regularization is ignored.
     is_kept: whether there will be more than one fit.
@@ -314,7 +314,7 @@ def fit_factors(
         *ready.sides, settings.penalty, settings.alpha,
         placed(start.labels.astype(settings.dtype)), settings.workers, ready.label_map,
     )  # fmt: skip
-    features, start = start.features if HOME.get() is None else None, None
+    features, start = start.features, None
     solver = AlternatingMinimization(settings.tol, settings.max_iter, _INNER, _STEPS)
 
     def made(state: AlternatingState, status: Status) -> FittedFactors:
@@ -336,7 +336,7 @@ def fit_factors(
 
     begin = None
     if features is not None:
-        pair = problem.pair_of(features.astype(settings.dtype))
+        pair = problem.pair_of(placed(features.astype(settings.dtype)))
         pair = problem.revived(pair, lambda: ready.first_factor(settings.rank))
         begin = AlternatingState(pair=pair, last=problem.objective(pair))
     result, state = settings.journal.run(stage, solver, problem, begin, on_check)

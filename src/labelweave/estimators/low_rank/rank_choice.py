@@ -1,4 +1,4 @@
-"""Rank and regularization of the low-rank classifier by cross-validation."""
+"""The choice of rank and penalty of the low-rank classifier by cross-validation."""
 
 from __future__ import annotations
 
@@ -288,7 +288,7 @@ class RankChoice:
         if is_interrupted:
             message = (
                 f"The cross-validation was interrupted after {np.isfinite(path.scores).sum()} of "
-                f"{path.scores.size} fits to folds; the model has the best rank and regularization of these."
+                f"{path.scores.size} fits to folds; the model has the best rank and penalty of these."
             )
             warn_of_end(message)
 

@@ -85,10 +85,18 @@ def require_form(estimator: Any) -> None:
 
 
 def _free_megabytes(device: Any) -> float | None:
-    """Return most of the free memory of a GPU, the default memory budget; None elsewhere."""
+    """Return most of the free memory of a GPU, the default memory budget; None elsewhere.
+
+    What a library holds for its next arrays is free.
+    """
     if getattr(device, "type", None) == "cuda":  # PyTorch's
-        return _SHARE * float(sys.modules["torch"].cuda.mem_get_info(device)[0]) / 1e6
-    return _SHARE * float(device.mem_info[0]) / 1e6 if hasattr(device, "mem_info") else None  # CuPy's
+        memory = sys.modules["torch"].cuda
+        held = memory.memory_reserved(device) - memory.memory_allocated(device)
+        return _SHARE * float(memory.mem_get_info(device)[0] + held) / 1e6
+    if not hasattr(device, "mem_info"):
+        return None
+    held = sys.modules["cupy"].get_default_memory_pool().free_bytes()
+    return _SHARE * float(device.mem_info[0] + held) / 1e6
 
 
 def _here(value: Any) -> Any:

@@ -109,16 +109,14 @@ def like(values: Array, table: Array) -> Array:
 
 def _moved(values: Array, home: Home, dtype: Any = None) -> Array:
     is_plain = values.flags.carray and min(values.strides, default=0) >= 0  # PyTorch takes no others
-    made: Array = home.xp.asarray(
-        values if is_plain else np.array(values, order="C"), dtype=dtype, device=home.device
-    )
+    readable = values if is_plain else np.array(values, order="C")
+    made: Array = home.xp.asarray(readable, dtype=dtype, device=home.device)
     return made
 
 
 def placed(values: Array) -> Array:
     """Move a NumPy array to where new tables are made."""
-    home = HOME.get()
-    return values if home is None else _moved(values, home)
+    return values if (home := HOME.get()) is None else _moved(values, home)
 
 
 def empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:

@@ -1,7 +1,7 @@
 """Steps of ``WIDTH`` labels at one example of a max-margin dual.
 
 ``signs`` holds y: +1, -1, or 0 where a label was not observed, so that both
-bounds are 0 there and the variable stays put.  The margin that label l asks of a
+bounds are 0 there and the variable stays put.  The margin that label l requires of a
 positive (negative) example is ``margins[0, l]`` (``margins[1, l]``); those of single entries are
 an array of one each.  ``upper`` is the weight of the losses, a number or an array of one each.
 

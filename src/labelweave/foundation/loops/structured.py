@@ -225,7 +225,7 @@ def _expected_sign(row, sets, place, first, homes, dual):
 
 @njit(**LOOP)
 def sign_moments(sets, homes, targets, dual, moments):
-    """Write the product of the true signs of some labels less the expected one, for rows and sets (K, m)."""
+    """Write the product of the true signs of some labels minus the expected one, for rows and sets (K, m)."""
     for row in range(len(targets)):
         for place in range(len(sets)):
             true, expected, width = 1.0, 1.0, sets.shape[1]

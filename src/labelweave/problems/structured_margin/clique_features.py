@@ -1,4 +1,4 @@
-"""Features of a user for each clique: ``F(y, x) = sum_k h_k^T x y_k + sum_c v_c(state of c)^T phi_c(x)``.
+"""User-defined features of cliques: ``F(y, x) = sum_k h_k^T x y_k + sum_c v_c(state of c)^T phi_c(x)``.
 
 The joint features ``Psi_c(y^c, x)`` of Tan et al. 2015, equation 2, are the unit vector of the clique's
 state, times features phi_c of the row that may be different for each clique (section 4.5, where all cliques
@@ -22,9 +22,9 @@ Blocks = Mapping[tuple[int, ...], slice]
 
 
 class CliqueFeatures(StoredParameters, ABC):
-    """Features of rows for a clique, which its weights multiply in the place of the model's features.
+    """Features of rows for a clique, which its weights multiply instead of the model's features.
 
-    Subclass it for ``clique_features=`` of :class:`LabelGraphClassifier`.  Model files never hold code: a
+    Subclass it for ``inputs=`` of :class:`LabelGraphClassifier`.  Model files never hold code: a
     class that is registered with ``@storable`` is stored by name, and others are refused.
     """
 
@@ -60,7 +60,7 @@ def features_of_cliques(
         width = width or own.shape[1]
         if own.shape != (len(features), width):
             raise ValueError(
-                f"clique_features have shape {own.shape} for labels {clique}; return {len(features)} rows, "
+                f"CliqueFeatures have shape {own.shape} for labels {clique}; return {len(features)} rows, "
                 f"one for each of X, and {width} columns for every clique."
             )
         found.append(own)
