@@ -117,7 +117,7 @@ def test_later_rows_may_have_new_classes(name):
 
 def test_what_is_measured():
     model = MODELS["auto"].fit(X, FRAME)
-    labels, honest = read_class_columns(FRAME), model._omitted.honest.scores
+    labels, honest = read_class_columns(FRAME), model._out_of_fold.honest.scores
     found = np.c_[honest[:, :3].argmax(axis=1), honest[:, 3:].argmax(axis=1)]
     seen = np.c_[[entry is not None for entry in GAPS], np.ones(90, bool)]
     true = np.c_[labels.positives[:, :3].argmax(axis=1), labels.positives[:, 3:].argmax(axis=1)]
