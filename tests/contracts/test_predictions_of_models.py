@@ -210,7 +210,7 @@ OF_LABELS = {
         (np.zeros((5, 4)), "5 labels and 4 features, but there are 5 and 6"),
         (np.zeros((2, 6)), "2 labels and 6 features"),
         (np.zeros(6), r"label_factors has shape \(6,\)"),
-        (np.full((5, 6), np.nan), "not finite"),
+        (np.full((5, 6), np.nan), "is nan in an entry; pass a table of finite"),
     ],
     "flip_rates": [
         ((0.6, 0.5), "add up to 1"),

@@ -203,7 +203,7 @@ BAD = {
         {"X": [ROWS[:40].assign(size=1e100), ROWS[40:].assign(size=np.nextafter(1e100, 2e100))]},
         "Partition [01]: Row .* standard deviations",
     ),
-    "no words": ({"text": "text", "min_df": 1000}, {}, "no word is in 1000 rows"),
+    "no words": ({"text": "text", "min_df": 1000}, {}, "no word occurs in 1000 rows"),
     "no frame": ({}, {"X": [ROWS[["size"]].to_numpy()[:40], ROWS[40:]]}, "needs a DataFrame"),
     "no rows": ({}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its partitions"),
     "no rows, named": ({"text": "text"}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its part"),

@@ -14,7 +14,7 @@ from labelweave.estimators import kernel_classifier
 from labelweave.estimators.journal import Journal, refuse_no_weight
 from labelweave.estimators.kernel_classifier import choose_scaling
 from labelweave.estimators.label_graph import inputs
-from labelweave.estimators.label_graph.inputs import learned_width, omitted_ridge
+from labelweave.estimators.label_graph.inputs import learned_width, out_of_fold_ridge
 from labelweave.estimators.low_rank.ridge_learning import RidgeSearch
 from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
@@ -124,14 +124,14 @@ def test_rows_are_handed_out_in_blocks_that_fit(monkeypatch):
     assert [len(part) for part in row_blocks(whole, np.eye(40), 2)] == [40]
 
 
-def test_the_width_of_a_kernel_is_that_of_the_least_loss_omitted(monkeypatch):
+def test_the_width_of_a_kernel_has_the_least_out_of_fold_loss(monkeypatch):
     line = np.linspace(-2, 2, 40)[:, None]
     labels, weights = LabelMatrix.from_any((np.sin(14 * line) > 0).astype(int)), np.ones(40)
     losses = []
     for width in inputs._WIDTHS:
         sizes, axes = np.linalg.eigh(rbf_kernel(line, gamma=width))
         root = axes * np.sqrt(np.maximum(sizes, 0))
-        losses.append(omitted_ridge(root, labels, weights).loss)
+        losses.append(out_of_fold_ridge(root, labels, weights).loss)
     with Workers().running() as workers:
         found = learned_width(RBFKernel(1.0), FeatureMatrix(line), (labels, weights), 0, workers)
         monkeypatch.setattr(inputs, "_ROWS_FOR_WIDTH", 30)

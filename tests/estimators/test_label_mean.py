@@ -159,7 +159,7 @@ def test_what_does_not_go_with_a_mean_is_refused(problem):
 def test_a_mean_is_matched_by_name_and_keeps_its_parts():
     with pytest.raises(ValueError, match="3 columns but label_factors has 2"):
         lw.LabelMean(np.ones((2, 2)), np.ones((4, 3)))
-    with pytest.raises(ValueError, match="intercepts has shape"):
+    with pytest.raises(ValueError, match="intercepts of shape"):
         lw.LabelMean(np.ones((2, 2)), intercepts=[1.0])
     mean = lw.LabelMean(sp.csr_array(np.eye(2)), label_names=["a", "b"])
     assert mean.columns(np.array([1])).label_names.tolist() == ["b"]

@@ -184,6 +184,7 @@ def read_label_mean(
 def _table(given: Any, name: str) -> Array:
     table = checked_csr(given, name).toarray() if sp.issparse(given) else numbers_of(given, name)
     found = np.array(table, dtype=np.float64)  # a copy, which callers cannot change
-    if found.ndim != 2 or not np.isfinite(found).all():
-        raise ValueError(f"{name} of shape {found.shape} is invalid; pass a table of finite numbers.")
+    if found.ndim != 2 or not (is_finite := np.isfinite(found)).all():
+        what = f"has shape {found.shape}" if found.ndim != 2 else f"is {found[~is_finite][0]} in an entry"
+        raise ValueError(f"{name} {what}; pass a table of finite numbers.")
     return found

@@ -295,7 +295,8 @@ class StagedSearch:
         return replace(learned, theta=_carried(self.family, learned.theta)), criterion, met
 
     def _others(self, learned: LearnedParameters) -> list[tuple[float, Array]]:
-        assert self.settings.log is not None, "a search in stages has a log"
+        if self.settings.log is None:
+            return []
         state, last = self.settings.log.state, learned.trace[-1].stage
         met = zip(state.thetas, state.evaluations, learned.trace, strict=False)
         found = [
