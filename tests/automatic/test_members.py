@@ -23,7 +23,7 @@ from labelweave.decisions.automatic.members import (
     lowest,
     margin_machines,
     margin_settings,
-    trees_pay,
+    members_to_drop,
 )
 from labelweave.decisions.automatic.plan import Plan, Shape, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer, ForestScorer
@@ -161,7 +161,23 @@ def test_a_forest_is_grown_in_full_where_a_sample_gains_by_it(has_steps):
     targets = signs.astype(float)
     one = TrainingTable(FeatureMatrix(X), targets, np.ones(400), np.arange(400) % 3, 20, 300, 0)
     least = Plan(("forest",), 10**5, 300, 3, 0.0)
-    assert trees_pay(one, Shape(400, 12, 2, 12.0), least) == has_steps
+    dropped = members_to_drop(one, Shape(400, 12, 2, 12.0), least)
+    assert dropped == (set() if has_steps else {"forest"})
+
+
+@pytest.mark.parametrize("is_linear", [True, False])
+def test_a_costly_max_margin_member_is_kept_where_a_sample_gains_by_it(is_linear):
+    random = np.random.default_rng(0)
+    X = random.normal(size=(400, 60 if is_linear else 3))
+    targets = (X @ random.normal(size=(X.shape[1], 2)) > 0 if is_linear else X[:, :2] ** 2 > 0.5).astype(
+        float
+    )
+    one = TrainingTable(FeatureMatrix(X), targets, np.ones(400), np.arange(400) % 3, 20, 300, 0)
+    costly = Shape(10_000, 60, 1000, 60.0)
+    plan = Plan(("rbf", "max-margin"), 20, 300, 3, 0.0)
+    assert members_to_drop(one, costly, plan) == (set() if is_linear else {"max-margin"})
+    sparse = Shape(20_000, 1000, 3000, 10.0)
+    assert members_to_drop(one, sparse, plan) == set()  # nothing is tried
 
 
 def test_leaves_hold_the_shares_of_observed_labels():

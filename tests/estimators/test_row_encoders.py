@@ -140,7 +140,7 @@ def test_a_file_of_static_vectors_works_at_once(tmp_path, monkeypatch):
 @pytest.mark.parametrize(("encoder", "said"), [
     (lambda texts: np.ones(len(texts)), r"float64 of shape \(4,\) for 4 text\(s\); it must return numbers"),
     (lambda texts: np.ones((3, 2)), r"of shape \(3, 2\) for 4 text\(s\)"),
-    (lambda texts: np.ones((len(texts), 2 + (len(texts) > 9))), r"\(60, 3\) .* must return .* \(60, 2\), one"),
+    (lambda texts: np.ones((len(texts), 2 + (len(texts) > 9))), r"\(60, 3\) .* must return .* \(60, 2\)"),
     (lambda texts: [["a"]] * len(texts), r"<U1 of shape \(4, 1\)"),
     (lambda texts: [[1], [1, 2], [1], [2]], "The encoder returned no array"),
     (lambda texts: np.full((len(texts), 2), np.nan), "NaN or infinity for 'a red rose'; it"),

@@ -190,7 +190,7 @@ _memory_option = option(
 )  # fmt: skip
 _device_option = option(
     "--device NAME", "Device of PyTorch for kernel matrices and the steps of solvers, such as cuda: "
-    "max-margin, kernel-logistic and low-rank.",
+    "auto, max-margin, kernel-logistic and low-rank.",
 )  # fmt: skip
 
 

@@ -133,8 +133,6 @@ class FitRequest:
         decision = next((name for name in self.decisions if name != "enforce"), None)
         if decision:
             return self.otherwise(f"{flag_of(decision)} fits a model several times")
-        if self.flags.device is not None:
-            return self.otherwise(f"--device is not a flag of {_USUAL}")
         return self if self.flags.dask is None else self.otherwise(_APART)
 
     def otherwise(self, reason: str) -> FitRequest:
@@ -218,7 +216,7 @@ def _why_not_together(request: FitRequest) -> Iterator[str]:
     if request.has("taxonomy") and (tree := request.first(_TREES)) and (other := request.first(_COVARIANCES)):
         yield _BOTH_DESCRIBE.format(flag_of(tree), flag_of(other))
     if request.flags.device is not None and not class_of(request.model)._takes_devices:
-        yield f"--device is for --model max-margin, kernel-logistic or low-rank, not {request.model}."
+        yield f"--device is for --model auto, max-margin, kernel-logistic or low-rank, not {request.model}."
     if request.flags.dask is None and request.flags.more:
         yield f"{request.flags.more[0]} is a second data file; use one file, or --dask."
     if request.flags.path_separator is not None and not request.flags.class_paths:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
@@ -24,7 +24,7 @@ from labelweave.decisions.automatic.combination import (
 )
 from labelweave.decisions.automatic.given import named_members, names_of_members
 from labelweave.decisions.automatic.label_sets import KnownSets, most_probable, value_of_sets
-from labelweave.decisions.automatic.members import trees_pay
+from labelweave.decisions.automatic.members import members_to_drop
 from labelweave.decisions.automatic.plan import ROWS_TO_CROSS_FIT, Plan, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer
 from labelweave.decisions.automatic.table import (
@@ -84,11 +84,12 @@ class AutoLabelClassifier(LabelClassifier):
     4.  "forest": trees grown on all labels together, a fifth of them without the rows of each fold; the
         label shares in the leaves are averaged.
     5.  "rbf+forest": ridge regression with the mean of the RBF kernel and the share of trees in which two
-        rows end in the same leaf.  Forests that would take more than 20 seconds are omitted unless
-        they lower the error on a sample of 2,000 rows by a thousandth per second.
+        rows end in the same leaf.
     6.  "max-margin": :class:`MaxMarginClassifier`, linear, with the best of four C, or of two with balanced
         classes where a label is positive in fewer than one row in a hundred; "linear", a ridge regression,
-        for dense data that are too large for it.
+        for dense data that are too large for it.  Forests, and this model of dense rows, that would take more
+        than 20 seconds are omitted unless they lower the error on a sample of 2,000 rows by a thousandth per
+        second.
     7.  Penalties minimize the out-of-fold squared error.
     8.  A member's out-of-fold scores become log-odds by one logistic curve per label; curves of rare labels
         are shrunk toward the others.  The model's score is a weighted sum of log-odds.  The weights are
@@ -312,14 +313,14 @@ class AutoLabelClassifier(LabelClassifier):
     def _draws_folds(self) -> bool:
         return self.cv is None or isinstance(self.cv, Integral)
 
-    def _plan(self, rows: ReadRows, members: tuple[str, ...], *, has_trees: bool = True) -> Plan:
-        return make_plan(rows.shape, members or None, self.time_budget, self.time_limit, has_trees=has_trees)
+    def _plan(self, rows: ReadRows, members: tuple[str, ...], dropped: Collection[str] = ()) -> Plan:
+        return make_plan(rows.shape, members or None, self.time_budget, self.time_limit, dropped)
 
     def _drawn_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _table(self, rows: ReadRows, plan: Plan, seed: int) -> tuple[TrainingTable, Plan]:
-        """Scale features; drop forests from the plan where they do not pay on a sample."""
+        """Scale features; drop members from the plan that do not pay on a sample."""
         features, labels, weights, folds, leaves_folds_out, groups = rows
         targets, out_of_fold = labels.to_dense(), folds if leaves_folds_out else None
         self.scaling_ = choose_scaling(features, targets, RBFKernel("scale").resolved, out_of_fold)
@@ -327,9 +328,12 @@ class AutoLabelClassifier(LabelClassifier):
         table = TrainingTable(
             self._scaled(features), targets, weights, folds, *sizes, leaves_folds_out, groups
         )
-        if isinstance(self.members, str) and not trees_pay(table, rows.shape, plan):
-            plan = self._plan(rows, (), has_trees=False)
-            plan = replace(plan, seconds=plan.seconds + rows.shape.of_trial())
+        dropped: set[str] = set()
+        while isinstance(self.members, str) and (more := members_to_drop(table, rows.shape, plan)):
+            dropped |= more
+            plan = self._plan(rows, (), dropped)
+        if dropped:
+            plan = replace(plan, seconds=plan.seconds + rows.shape.of_trial(dropped))
         return replace(table, n_trees=plan.trees, pivots=plan.pivots), plan
 
     def _read_weighted(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:

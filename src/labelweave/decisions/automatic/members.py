@@ -53,7 +53,7 @@ _MARGIN_C = 0.1, 0.3, 0.9, 2.7  # of rows whose mean squared length is 1
 _WEIGHTED_MARGIN_C = 0.3, 0.9  # where classes are balanced
 _MARGIN_TOL = 1e-2
 _ROWS_FOR_PENALTY, _LABELS_TO_CHOOSE_BY = 4000, 100
-_SECONDS_TO_GAIN, _LEAST_GAIN = 1000.0, 0.02  # of forests that were not requested: to lower the error to 0
+_SECONDS_TO_GAIN, _LEAST_GAIN = 1000.0, 0.02  # of members that were not requested: to lower the error to 0
 
 
 @dataclass
@@ -252,17 +252,22 @@ def likely_penalties(table: TrainingTable, fold: int, kernel: Kernel, forest: Fo
     return _PENALTIES[max(0, best - 2) : best + 3]
 
 
-def trees_pay(table: TrainingTable, shape: Shape, plan: Plan) -> bool:
-    """Whether a forest takes little time or lowers the error of a sample by a thousandth per second."""
-    least = shape.of_forest(plan.trees) / _SECONDS_TO_GAIN if "forest" in plan.members else 0.0
-    if least < _LEAST_GAIN:
-        return True
+def members_to_drop(table: TrainingTable, shape: Shape, plan: Plan) -> set[str]:
+    """Return costly members that do not lower the error of a sample by a thousandth per second."""
+    costs = {"forest": shape.of_forest(plan.trees)}
+    if not shape.is_sparse:  # where they are the first member
+        costs["max-margin"] = shape.of_max_margin()
+    least = {name: cost / _SECONDS_TO_GAIN for name, cost in costs.items() if name in plan.members}
+    tried = {name: gain for name, gain in least.items() if gain >= _LEAST_GAIN}
+    if not tried:
+        return set()
     some = sample(table, ROWS_FOR_TRIAL, MOST_TARGETS)
     some = replace(some, n_trees=TREES_FOR_TRIAL, pivots=min(table.pivots, PIVOTS_FOR_TRIAL))
     makes = Members(some)
-    scores = [makes.make(name).scores for name in ("rbf", "forest")]
-    alone, both = (some.loss(cross_fitted(some, given)) for given in (scores[:1], scores))
-    return both < (1.0 - least) * alone
+    first = makes.make("rbf").scores
+    alone = some.loss(cross_fitted(some, [first]))
+    both = {name: some.loss(cross_fitted(some, [first, makes.make(name).scores])) for name in tried}
+    return {name for name, gain in tried.items() if both[name] >= (1.0 - gain) * alone}
 
 
 def ridge_scores(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from math import log2
 
@@ -107,13 +108,11 @@ class Shape:
         looks: float = self.n * max(1.0, log2(self.n)) * max(1.0, self.d**0.5) * (3 + min(self.labels, 16))
         return trees * (_TREE + looks / 10 / _SPLITS + _LEAVES * self.n * self.labels)
 
-    def of_trial(self) -> float:
+    def of_trial(self, tried: Collection[str]) -> float:
         some = replace(self, n=min(self.n, ROWS_FOR_TRIAL), labels=min(self.labels, MOST_TARGETS))
-        return (
-            some.of_forest(TREES_FOR_TRIAL)
-            + some.of_ridge(PIVOTS_FOR_TRIAL)
-            + some.of_width(PIVOTS_FOR_TRIAL)
-        )
+        seconds = some.of_ridge(PIVOTS_FOR_TRIAL) + some.of_width(PIVOTS_FOR_TRIAL)
+        seconds += some.of_forest(TREES_FOR_TRIAL) if "forest" in tried else 0.0
+        return seconds + (some.of_max_margin() if "max-margin" in tried else 0.0)
 
     def of_max_margin(self) -> float:
         margins = _MARGINS + _WEIGHTED_MARGINS * self.has_rare
@@ -144,25 +143,24 @@ def make_plan(
     members: tuple[str, ...] | None,
     time_budget: float | None,
     time_limit: float | None = None,
-    *,
-    has_trees: bool = True,
+    dropped: Collection[str] = (),
 ) -> Plan:
     """Choose what is fitted: the whole plan if there is time, else a smaller one, step by step.
 
     members: names of those to fit; None for all that suit the data, fewer if there is little time.
     time_budget: seconds; None for 300.  The cheapest plan is used if no plan fits the budget.
-    has_trees: whether forests are among all members, unless the data are too large for them.
     time_limit: an upper limit in seconds; the cheapest member comes first, as later ones may be incomplete.
+    dropped: members that do not pay.
     """
     is_given = members is not None
     if members is None:
         is_large = shape.n * shape.d > _TREE_NUMBERS
-        has_trees &= not is_large
         linear = "linear" if is_large and not shape.is_sparse else "max-margin"
         members = (linear, "rbf")
-        if has_trees:
+        if not is_large and "forest" not in dropped:
             forests = "rbf", "forest", "rbf+forest"
             members = (linear, *forests) if shape.is_sparse else (*forests, linear)
+        members = tuple(name for name in members if name not in dropped)
     fewer, fewest = (members, members) if is_given else (members[:2], members[:1])
     pivots = max(100, min(_PIVOTS, _PIVOT_NUMBERS // max(1, shape.n)))
     sizes = [
