@@ -253,6 +253,14 @@ def test_a_byte_that_is_not_utf8(tmp_path):
         read_xmc(tmp_path / "t.txt")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_without_a_byte_order_mark_is_named(tmp_path, encoding):
+    path = tmp_path / "t.csv"
+    path.write_bytes("a,b\n1,2\n".encode(encoding))
+    with pytest.raises(DataFileError, match=r"t.csv:1: found a byte 0, as in UTF-16; expected .* UTF-8"):
+        next(read_blocks(path))
+
+
 def test_faults_in_later_blocks_name_their_line(tmp_path, monkeypatch):
     monkeypatch.setattr("labelweave.datasets.xmc.read_blocks", lambda path: read_blocks(path, 16))
     rows = ["0 0:1 1:2"] * 50

@@ -113,6 +113,8 @@ def _chunks(path: Path, block_bytes: int) -> Iterator[bytes]:
         with opened(path) as stream:
             while chunk := stream.read(block_bytes):
                 text = chunk.removeprefix(_BYTE_ORDER_MARK) if is_empty else chunk
+                if is_empty and b"\0" in text[:4]:
+                    raise DataFileError(path, 1, "a byte 0, as in UTF-16", "a file saved as UTF-8")
                 is_empty = not text
                 yield text
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
