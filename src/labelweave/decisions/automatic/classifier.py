@@ -24,7 +24,7 @@ from labelweave.decisions.automatic.combination import (
 )
 from labelweave.decisions.automatic.given import named_members, names_of_members
 from labelweave.decisions.automatic.label_sets import KnownSets, most_probable, value_of_sets
-from labelweave.decisions.automatic.members import members_to_drop
+from labelweave.decisions.automatic.members import maker_of, members_to_drop
 from labelweave.decisions.automatic.plan import ROWS_TO_CROSS_FIT, Plan, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer
 from labelweave.decisions.automatic.table import (
@@ -34,7 +34,6 @@ from labelweave.decisions.automatic.table import (
     folds_and_groups,
     warn_of_repeats,
 )
-from labelweave.decisions.automatic.time_limit import maker_of
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.journal import FitArguments, FitProgress, fit_method, warn_of_end, where_rows_are

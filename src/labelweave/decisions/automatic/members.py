@@ -54,6 +54,8 @@ _WEIGHTED_MARGIN_C = 0.3, 0.9  # where classes are balanced
 _MARGIN_TOL = 1e-2
 _ROWS_FOR_PENALTY, _LABELS_TO_CHOOSE_BY = 4000, 100
 _SECONDS_TO_GAIN, _LEAST_GAIN = 1000.0, 0.02  # of members that were not requested: to lower the error to 0
+# of the combination that follows: table entries per second, and how often few rows are processed
+_ENTRIES, _PARTS, _LEAST_SECONDS = 2e5, 5, 0.5
 
 
 @dataclass
@@ -183,6 +185,45 @@ class Members:
             table = self.submit(estimator_scores, candidates, fold, best, step=name)
             scores.append(self.submit(picked, table, 0))
         return scores, self.submit(estimator_fit, candidates, best, step=name)
+
+
+def maker_of(table: TrainingTable, given: dict[str, Any], begin: float, seconds: float | None) -> Members:
+    return Members(table, given=given) if seconds is None else TimedMembers(table, given, begin, seconds)
+
+
+class TimeIsUp(PartInterrupted):
+    """A member and the combination would not be complete before the time limit."""
+
+    status = "time_limit"
+
+
+class TimedMembers(Members):
+    """Fits the first member, and others that can be complete and combined within a number of seconds."""
+
+    trees_a_task = 25
+
+    def __init__(self, table: TrainingTable, given: dict[str, Any], begin: float, seconds: float) -> None:
+        super().__init__(table, given=given)
+        parts = _PARTS if len(table.targets) <= ROWS_TO_CROSS_FIT else 1
+        self._combination = _LEAST_SECONDS + table.targets.size * parts / _ENTRIES
+        self._until, self._begin = begin + seconds, (time.perf_counter(), time.process_time())
+        self._seconds, self._has_one = dict[Any, float](), False
+
+    def make(self, name: str) -> Member:
+        member = super().make(name)
+        self._has_one = True
+        return member
+
+    def submit(self, function: Callable[..., Any], *given: Any, step: str = "") -> Any:
+        begin, spent = time.perf_counter(), time.process_time() - self._begin[1]
+        slowness = max(1.0, (begin - self._begin[0]) / max(spent, 1e-3))  # where other processes use the CPUs
+        ends = begin + self._seconds.get(function, 0.0) + slowness * self._combination
+        if self._has_one and ends > self._until:
+            raise TimeIsUp
+        is_part = function is grow and sum(given[-2:]) % self.trees_a_fold  # of a step that counts once
+        found = super().submit(function, *given, step="" if is_part else step)
+        self._seconds[function] = time.perf_counter() - begin
+        return found
 
 
 def choose_width(table: TrainingTable) -> Kernel:
