@@ -7,7 +7,7 @@ import pytest
 from numpy.testing import assert_array_equal
 
 import labelweave as lw
-from labelweave.decisions.automatic import time_limit
+from labelweave.decisions.automatic import members
 from labelweave.decisions.automatic.plan import Shape, make_plan
 from watching import Count
 
@@ -70,7 +70,7 @@ def test_the_plan_is_made_for_the_limit():
 
 def test_a_member_that_would_not_be_done_in_time_is_dropped_between_folds(data, monkeypatch):
     """Tasks take a second each, and one passes between two of them; the first member has 17."""
-    monkeypatch.setattr(time_limit, "time", Clock())
+    monkeypatch.setattr(members, "time", Clock())
     steps = Count()
     model = lw.AutoLabelClassifier(members=[lw.LowRankClassifier(1), "linear"], time_limit=42)
     with pytest.warns(UserWarning, match="after 1 of 2 members"):
