@@ -134,7 +134,7 @@ SETTINGS: dict[str, Any] = {
     "squared hinge of labels": lw.BinaryRelevance("squared_hinge"),
     "tree of one node": lw.LabelTreeClassifier(),
     "graph, label sets": lw.LabelGraphClassifier("full", loss="f1", alpha=0.01, tol=0.02),
-    "graph, features of cliques": lw.LabelGraphClassifier("chow-liu", alpha=0.05, tol=0.02, inputs=OfPair()),
+    "graph, own features": lw.LabelGraphClassifier("chow-liu", alpha=0.05, tol=0.02, inputs=OfPair()),
     "graph, none": lw.LabelGraphClassifier("none", alpha=0.05, tol=0.02),
     "graph, measured": lw.LabelGraphClassifier(
         lw.GraphGrowth(max_rounds=2, early_stopping=True, refit=True), alpha=0.05, tol=0.02

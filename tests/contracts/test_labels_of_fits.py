@@ -39,7 +39,7 @@ SHRINKS = "low rank", "low rank, logistic", "low rank, pivots", "low rank, relat
 RANKS = ("tuned, top", "calibrated, sets")  # the best labels of a row, whichever are known
 
 
-GRAPHS = "graph, given", "graph, proximal", "graph, scores", "graph, features of cliques", "graph, label sets"
+GRAPHS = "graph, given", "graph, proximal", "graph, scores", "graph, own features", "graph, label sets"
 NEARLY_NOTHING = (
     "low rank, logistic", "low rank, linear logistic", "low rank, pivots", "low rank, path of kernels",
     *GRAPHS,

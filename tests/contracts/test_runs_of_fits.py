@@ -204,10 +204,10 @@ def test_a_refused_fit_leaves_a_model_as_it_was(name):
         assert mark(made, X) == expected
 
 
-OTHER_ROUNDS = ("graph, given", "graph, proximal", "graph, label sets", "tuned, by label")  # end later
+END_LATER = "graph, given", "graph, proximal", "graph, label sets", "graph, own features", "tuned, by label"
 
 
-@kinds(lambda name: takes("warm_start")(name) and name not in OTHER_ROUNDS)
+@kinds(lambda name: takes("warm_start")(name) and name not in END_LATER)
 def test_a_warm_start_takes_no_more_rounds_and_ends_where_the_first_fit_did(name):
     X, Y = data(name)
     fine = {"tol": 1e-4} if name.startswith("margins") else {}

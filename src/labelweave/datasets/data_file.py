@@ -35,6 +35,7 @@ _LONGEST_MESSAGE = 300
 _LEADING_ZEROS = 20
 _LINE_END = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_GZIP = b"\x1f\x8b"
 _INSIDE = ("data", "rows", "records", "items", "examples")  # what an object of a file calls its rows
 
 
@@ -113,7 +114,7 @@ def _chunks(path: Path, block_bytes: int) -> Iterator[bytes]:
         with opened(path) as stream:
             while chunk := stream.read(block_bytes):
                 text = chunk.removeprefix(_BYTE_ORDER_MARK) if is_empty else chunk
-                if is_empty and b"\0" in text[:4]:
+                if is_empty and b"\0" in text[:4] and not text.startswith(_GZIP):
                     raise DataFileError(path, 1, "a byte 0, as in UTF-16", "a file saved as UTF-8")
                 is_empty = not text
                 yield text
@@ -155,7 +156,7 @@ def decoded(path: PathLike, first_line: int, block: bytes) -> str:
         line = first_line + block.count(b"\n", 0, error.start)
         column = error.start - block.rfind(b"\n", 0, error.start)
         found = f"the byte 0x{block[error.start]:02x} at position {column} of the line, which is not UTF-8"
-        is_packed = first_line == 1 and block[:2] == b"\x1f\x8b"
+        is_packed = first_line == 1 and block.startswith(_GZIP)
         wanted = "a name with .gz, as the file is compressed" if is_packed else "a file saved as UTF-8"
         raise DataFileError(path, line, found, wanted) from None
 

@@ -6,6 +6,7 @@ import copy
 import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
@@ -24,7 +25,7 @@ from labelweave.decisions.automatic.combination import (
 )
 from labelweave.decisions.automatic.given import named_members, names_of_members
 from labelweave.decisions.automatic.label_sets import KnownSets, most_probable, value_of_sets
-from labelweave.decisions.automatic.members import maker_of, members_to_drop
+from labelweave.decisions.automatic.members import maker_of, plan_that_pays
 from labelweave.decisions.automatic.plan import ROWS_TO_CROSS_FIT, Plan, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer
 from labelweave.decisions.automatic.table import (
@@ -327,12 +328,8 @@ class AutoLabelClassifier(LabelClassifier):
         table = TrainingTable(
             self._scaled(features), targets, weights, folds, *sizes, leaves_folds_out, groups
         )
-        dropped: set[str] = set()
-        while isinstance(self.members, str) and (more := members_to_drop(table, rows.shape, plan)):
-            dropped |= more
-            plan = self._plan(rows, (), dropped)
-        if dropped:
-            plan = replace(plan, seconds=plan.seconds + rows.shape.of_trial(dropped))
+        if isinstance(self.members, str):
+            plan = plan_that_pays(table, rows.shape, plan, partial(self._plan, rows, ()))
         return replace(table, n_trees=plan.trees, pivots=plan.pivots), plan
 
     def _read_weighted(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:

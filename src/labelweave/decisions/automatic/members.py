@@ -311,6 +311,17 @@ def members_to_drop(table: TrainingTable, shape: Shape, plan: Plan) -> set[str]:
     return {name for name, gain in tried.items() if both[name] >= (1.0 - gain) * alone}
 
 
+def plan_that_pays(
+    table: TrainingTable, shape: Shape, plan: Plan, plan_without: Callable[[set[str]], Plan]
+) -> Plan:
+    """Return a plan, or another one, without members that do not pay."""
+    dropped: set[str] = set()
+    while more := members_to_drop(table, shape, plan):
+        dropped |= more
+        plan = plan_without(dropped)
+    return replace(plan, seconds=plan.seconds + shape.of_trial(dropped)) if dropped else plan
+
+
 def ridge_scores(
     table: TrainingTable, fold: int, kernel: Kernel, forest: Forest | None, penalties: Floats
 ) -> Array:

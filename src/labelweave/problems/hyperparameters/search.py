@@ -283,9 +283,17 @@ class StagedSearch:
         met: Any = None
         for stage, (family, rows) in enumerate(self.stages(), 1):
             states = criterion.inner_states if criterion is not None and met is rows else None
-            criterion, met = self.make(family, rows), rows
-            if states is not None:
-                criterion.start_from(states)
+            try:
+                made = self.make(family, rows)
+                if states is not None:
+                    made.start_from(states)
+            except KeyboardInterrupt as interrupt:
+                if learned is None:
+                    raise
+                note_interrupt(interrupt)
+                learned = replace(learned, status="interrupted")
+                break
+            criterion, met = made, rows
             learned = self._stage(criterion, learned, stage, is_whole=rows is self.whole)
             if learned.status == "interrupted" or len(learned.trace) >= self.settings.max_iter:
                 break
