@@ -178,7 +178,7 @@ def test_missing_labels_add_nothing(data):
     assert lw.metrics.f1_score(Y_test, model.predict(X_test)) > 0.65
 
 
-def test_rows_of_weight_0_are_out_of_fold(data):
+def test_rows_of_weight_0_are_ignored(data):
     X, Y, X_test, _ = data
     weights = np.ones(len(X))
     weights[::4] = 0

@@ -345,7 +345,7 @@ def is_smooth(name):
 
 @kinds(
     lambda name: weighs_entries_apart(name) and name != "low rank, linear logistic"
-)  # see attacks.certificates
+)  # see test_soft_targets
 def test_probable_labels_are_weighted_ones(name):
     X, _ = table(name)
     random = np.random.default_rng(5)

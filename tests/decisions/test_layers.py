@@ -168,6 +168,22 @@ def test_what_is_said(data):
     )
 
 
+@pytest.mark.parametrize("wrapper", [lw.TunedThresholdClassifier, lw.CalibratedLabelClassifier])
+def test_the_best_labels_are_those_before_thresholds(data, wrapper):
+    X, Y, X_test = data
+    model = wrapper(lw.MaxMarginClassifier()).fit(X, Y)
+    labels, scores = model.predict_top(X_test, 3)
+    ranked = model.decision_function(X_test)
+    np.testing.assert_array_equal(labels, np.argsort(-ranked, axis=1, kind="stable")[:, :3])
+    np.testing.assert_array_equal(scores, np.take_along_axis(ranked, labels, axis=1))
+    if wrapper is lw.TunedThresholdClassifier:
+        assert np.ptp(model.thresholds_) > 0
+        np.testing.assert_array_equal(labels, innermost(model).predict_top(X_test, 3)[0])
+    for k in (0, 9):
+        with pytest.raises(ValueError, match=rf"k is {k}; .* the number of labels, 8"):
+            model.predict_top(X_test, k)
+
+
 def test_a_model_of_table_rows_finds_the_best_labels_around_a_wrapper():
     frame = pd.DataFrame({"text": ["a red rose", "a blue sea", "the rose", "blue ink"] * 10})
     vectorizer = TableVectorizer(text="text").fit(frame)

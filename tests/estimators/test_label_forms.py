@@ -124,6 +124,14 @@ def test_decisions_and_comparisons_of_lists():
     assert "margin" in str(compared)
 
 
+def test_a_label_matrix_goes_through_a_search():
+    labels = lw.LabelMatrix(sp.csr_array(TABLE), None, NAMES)
+    search = GridSearchCV(
+        lw.MaxMarginClassifier(), {"C": [100]}, scoring=metrics.get_scorer("micro_f1"), cv=KFold(3)
+    ).fit(X, labels)
+    assert search.best_score_ > 0.8
+
+
 @pytest.mark.parametrize("blank", [None, np.nan])
 def test_a_column_of_a_label_may_have_blanks(blank):
     labels, form = read_targets([[1], [blank], [0], [1]])

@@ -51,6 +51,22 @@ def test_coordinate_ascent_does_not_mind_a_small_c(C):
     assert np.abs(model.coef_).max() > C
 
 
+def test_the_certificate_is_what_it_says(problem):
+    X, Y = problem
+    model = lw.MaxMarginClassifier(C=0.7, tol=1e-5).fit(X, Y)
+    signs = 2 * Y - 1
+    scores = X @ model.coef_.T + model.intercept_
+    penalty = ((model.coef_**2).sum() + (model.intercept_**2).sum()) / 2
+    primal = penalty + 2 * 0.7 * np.maximum(0, 1 - signs * scores).sum()
+    last = model.trace_[-1]
+    assert model.converged_
+    assert primal == pytest.approx(last.primal, rel=1e-12)
+    assert 0 <= model.duality_gap_ == (last.primal - last.dual) / last.primal <= 1e-5
+    looser = lw.MaxMarginClassifier(C=0.7, tol=1e-2).fit(X, Y).trace_[-1]
+    assert looser.dual <= last.primal * (1 + 1e-12)
+    assert last.dual <= looser.primal * (1 + 1e-12)
+
+
 def test_callbacks_see_the_gap_shrink(problem):
     counter = Count()
     lw.MaxMarginClassifier(tol=1e-3).set_callbacks(counter).fit(*problem)

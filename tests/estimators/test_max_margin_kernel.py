@@ -6,6 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
@@ -116,6 +118,15 @@ def test_a_given_kernel_may_be_sparse_or_a_frame():
     np.testing.assert_array_equal(_fit(pd.DataFrame(K), Y, kernel="precomputed").dual_coef_, dense.dual_coef_)
 
 
+def test_unobserved_entries_of_a_factor_are_rows_that_the_label_does_not_have():
+    X, Y = draw_waves(missing=0.3)
+    together = _fit(X, Y, gamma=0.5, solver="incomplete_cholesky").decision_function(X)
+    for label in range(3):
+        seen = ~np.isnan(Y[:, label])
+        alone = _fit(X[seen], Y[seen][:, [label]], gamma=0.5)
+        np.testing.assert_allclose(together[:, label], alone.decision_function(X)[:, 0], atol=2e-3)
+
+
 @pytest.mark.parametrize("solver", ["auto", "eigenvalues", "incomplete_cholesky"])
 def test_a_model_without_support(solver):
     X, Y = draw_waves()
@@ -138,6 +149,52 @@ def test_costs_are_margins():
     ]
     assert positives == sorted(positives)
     assert positives[0] < positives[2]
+
+
+@pytest.mark.slow
+@settings(max_examples=12)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    C=st.sampled_from([0.01, 0.5, 10.0]),
+    intercept=st.booleans(),
+    covariance=st.sampled_from([None, "dense", "rank 1"]),
+    precision=st.sampled_from(["float32", "float64"]),
+    solver=st.sampled_from(["auto", "eigenvalues", "incomplete_cholesky"]),
+)
+def test_the_certificate_is_what_it_says(seed, C, intercept, covariance, precision, solver):
+    X, Y = draw_waves(30, missing=0.1, seed=seed)
+    random = np.random.default_rng(seed)
+    factor = random.normal(size=(3, 1))
+    R = {None: np.eye(3), "dense": factor @ factor.T + 0.5 * np.eye(3), "rank 1": factor @ factor.T}[
+        covariance
+    ]
+    weights, costs = random.uniform(0, 2, 30), random.uniform(0.2, 2, (2, 3))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model = _fit(
+            X, Y, weights, C=C, gamma=0.3, tol=1e-3, fit_intercept=intercept, dtype=precision,
+            solver=solver, false_negative_cost=costs[0], false_positive_cost=costs[1],
+            label_covariance=None if covariance is None else R,
+        )  # fmt: skip
+    # the coefficients are B R; tr(Z^T Z R^-1) = tr(D^T K D R^-1)
+    D = np.zeros((30, 3))
+    D[model.support_] = model.dual_coef_
+    K = rbf_kernel(X, gamma=0.3) + intercept
+    scores = model.decision_function(X)
+    np.testing.assert_allclose(scores, K @ D, atol=1e-5 * max(1, abs(D).max()))
+    np.testing.assert_allclose(model.intercept_, intercept * D.sum(axis=0), atol=1e-9 * max(1, abs(D).max()))
+    signs = np.where(np.isnan(Y), 0, 2 * np.nan_to_num(Y) - 1)
+    targets, lower, upper = gram_twins.box(signs, 2 * C * weights, costs)
+    B = D @ np.linalg.pinv(R)
+    np.testing.assert_allclose(B @ R, D, atol=1e-6 * max(1, abs(D).max()))
+    primal = gram_twins.primal(B, K, R, targets, lower, upper)
+    last = model.trace_[-1]
+    close = 1e-5 if precision == "float32" else 1e-8
+    assert primal == pytest.approx(last.primal, rel=close)
+    assert model.duality_gap_ == (last.primal - last.dual) / abs(last.primal)
+    # no point's dual value exceeds the primal value of any other
+    other = gram_twins.primal(B + 0.01 * random.normal(size=B.shape), K, R, targets, lower, upper)
+    assert last.dual <= other * (1 + 10 * close) + 1e-8
 
 
 def test_only_rows_with_dual_variables_are_kept():

@@ -66,7 +66,7 @@ def test_words_and_vectors_of_a_text_have_length_one_at_any_weight():
     np.testing.assert_allclose(made.transform(frame).toarray(), alone.toarray())
 
 
-def test_vectors_that_mean_nothing_are_out_of_fold():
+def test_vectors_that_mean_nothing_are_ignored():
     rows = pd.DataFrame({"title": ["red rose", "blue sea", "red sun", "blue sky"] * 20})
     model = lw.TableModel(lw.MaxMarginClassifier(), text="title", encoder=means_nothing)
     model.fit(rows, [["red"], ["blue"]] * 40)

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from attacks.small_fits import grouped
+from scipy.optimize import minimize
 from sklearn.base import clone
 
 from labelweave import (
@@ -19,6 +20,7 @@ from labelweave import (
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.flip_rates import corrected_targets
 from labelweave.metrics import propensities
+from labelweave.noise import FlipRates
 
 N_ROWS, N_FEATURES, N_LABELS = 40, 4, 3
 
@@ -33,9 +35,36 @@ def _problem(seed=0, missing=0.1):
     return X, P
 
 
+def _twins(X, P):
+    """Return every row twice, with and without all labels, and the weights of the entries."""
+    there = np.where(np.isnan(P), np.nan, 1.0)
+    weights = np.nan_to_num(np.vstack([P, 1 - P]), nan=1.0)
+    return np.vstack([X, X]), np.vstack([there, 1 - there]), weights
+
+
 def _likelier(P):
     hard = np.where(np.isnan(P), np.nan, P > 0.5)
     return hard, np.where(np.isnan(P), 1.0, np.abs(2 * P - 1))
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.1])
+@pytest.mark.parametrize(
+    "model",
+    [
+        LowRankClassifier(N_LABELS, penalty="ridge", tol=1e-12),
+        LowRankClassifier(N_LABELS, tol=1e-12, max_iter=400),
+        LowRankClassifier(N_LABELS, "log_loss", tol=1e-12, max_iter=400),
+    ],
+)
+def test_smooth_losses_are_those_of_both_values(model, missing):
+    X, P = _problem(missing=missing)
+    rows, labels, weights = _twins(X, P)
+    soft = clone(model).fit(X, LabelMatrix.from_probabilities(P))
+    both = clone(model).fit(rows, labels, entry_weight=weights)
+    np.testing.assert_allclose(soft.decision_function(X), both.decision_function(X), atol=2e-5)
+    if not np.isnan(both.duality_gap_):  # the closed form has one, while weights of entries have none
+        np.testing.assert_allclose(soft.duality_gap_, both.duality_gap_, atol=1e-6)
+    assert soft.objective_ == pytest.approx(both.objective_, rel=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -84,6 +113,27 @@ def test_targets_undo_flips_on_average(rates):
     absent, there = (one.to_dense()[0] for one in recorded)
     np.testing.assert_allclose(missed * absent + (1 - missed) * there, truth.to_dense()[0], atol=1e-12)
     np.testing.assert_allclose(false * there + (1 - false) * absent, truth.to_dense()[1], atol=1e-12)
+
+
+def test_corrected_logistic_losses_are_solved_as_any_minimizer_solves_them():
+    X, P = _problem()
+    labels = np.where(np.isnan(P), np.nan, P > 0.5)
+    rates = FlipRates(np.array([0.1, 0.2, 0.3]), np.array([0.05, 0.1, 0.0]))
+    model = KernelLogisticClassifier(
+        "linear", hyperparameters="fixed", scale=2.0, intercept_variance=1.0, tol=1e-10, flip_rates=rates
+    ).fit(X, labels)
+    targets = (labels - rates.false) / (1 - rates.missed - rates.false)
+    for k in range(N_LABELS):
+        seen = ~np.isnan(labels[:, k])
+
+        def objective(w, seen=seen, k=k):
+            scores = np.sqrt(2.0) * X[seen] @ w[:-1] + w[-1]
+            return (np.logaddexp(0, scores) - targets[seen, k] * scores).sum() + 0.5 * w @ w
+
+        best = minimize(objective, np.zeros(N_FEATURES + 1), method="BFGS", options={"gtol": 1e-9}).x
+        expected = np.sqrt(2.0) * X @ best[:-1] + best[-1]
+        np.testing.assert_allclose(model.decision_function(X)[:, k], expected, atol=1e-4)
+    assert model.duality_gap_ < 1e-10
 
 
 def test_propensities_are_rates_of_forgetting():

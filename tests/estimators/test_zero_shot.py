@@ -199,7 +199,7 @@ def test_held_out_loss_tells_a_good_kernel_width_from_a_bad_one(world):
     n_classes=st.integers(4, 12), n_folds=st.integers(2, 3), seed=st.integers(0, 99), data=st.data()
 )  # fmt: skip
 @settings(max_examples=25)
-def test_every_class_is_omitted_once(n_classes, n_folds, seed, data):
+def test_every_class_is_held_out_once(n_classes, n_folds, seed, data):
     if n_classes < 2 * n_folds:
         n_folds = 2
     extra = data.draw(st.lists(st.integers(0, n_classes - 1), max_size=20))

@@ -89,7 +89,7 @@ def test_a_small_tree_is_drawn_whole():
     assert str(_TREE).splitlines() == ["animal", "  dog", "    poodle", "  cat", "plant", "  oak"]
 
 
-def test_a_large_tree_is_drawn_from_the_top_and_says_omitted_note():
+def test_a_large_tree_is_drawn_from_the_top_and_says_what_is_omitted():
     tree = Taxonomy(
         [("r", f"c{i}") for i in range(20)] + [(f"c{i}", f"d{i}{j}") for i in range(20) for j in "ab"]
     )

@@ -104,6 +104,28 @@ def test_order_and_number_of_labels_do_not_matter(n_labels, coupled):
     np.testing.assert_allclose(_objectives(one, X, Y, np.full(60, 0.1), R), one.trace_[-1].primal, rtol=1e-9)
 
 
+@pytest.mark.parametrize("R", [np.eye(5), 0.5 * np.eye(5) + 0.5])
+def test_no_direction_descends_from_the_solution(R):
+    X, Y = _data()
+    model = _fit(X, Y, 1e-10, C=0.1, label_covariance=R)
+    upper, random = np.full(60, 0.2), np.random.default_rng(7)
+    optimum = _objectives(model, X, Y, upper, R)
+    for _ in range(50):
+        coef, intercept = random.normal(size=(5, 8)), random.normal(size=5)
+        moved = MaxMarginClassifier()
+        moved.coef_, moved.intercept_ = model.coef_ + 1e-3 * coef, model.intercept_ + 1e-3 * intercept
+        assert _objectives(moved, X, Y, upper, R) >= optimum * (1 - 1e-9)
+    # the gap bounds what is left to gain
+    rough = _fit(X, Y, 1e-2, C=0.1, label_covariance=R)
+    excess = _objectives(rough, X, Y, upper, R) - optimum
+    assert (
+        -1e-9
+        <= excess
+        <= rough.duality_gap_ * max(1, rough.trace_[-1].primal)
+        <= 1e-2 * rough.trace_[-1].primal
+    )
+
+
 def test_two_classes_are_one_label_and_more_are_one_label_each():
     X, Y = _data()
     words = np.array(["no", "yes"])[Y[:, 0]]

@@ -80,6 +80,23 @@ def test_a_penalised_bias_is_not_a_free_one_but_is_never_better():
     assert objective <= _primal(ours) <= objective + 0.5 * free.intercept_[0] ** 2 + 1e-6
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("covariance", [None, 0.5 * np.eye(3) + 0.5])
+@pytest.mark.parametrize("shape", [(50, 5), (12, 40)])
+def test_all_solvers_find_the_same_weights(intercept, covariance, shape):
+    X, Y = _data(*shape)
+    same = {"kernel": "linear", "C": 0.1, "fit_intercept": intercept, "label_covariance": covariance}
+    walked = _fit(X, Y, solver="coordinate_ascent", **same)
+    global_steps = _fit(X, Y, solver="alternating_directions", **same)
+    np.testing.assert_allclose(walked.coef_, global_steps.coef_, atol=1e-3)
+    np.testing.assert_allclose(walked.intercept_, global_steps.intercept_, atol=1e-3)
+    assert _primal(walked) == pytest.approx(_primal(global_steps), rel=1e-8)
+    given = _fit(X @ X.T, Y, **{**same, "kernel": "precomputed"})
+    assert _primal(given) == pytest.approx(_primal(walked), rel=1e-8)
+    np.testing.assert_allclose(given.decision_function(X @ X.T), walked.decision_function(X), atol=1e-3)
+
+
 def test_a_cosine_is_a_linear_kernel_of_scaled_rows():
     X, Y = _data()
     scaled = X / np.linalg.norm(X, axis=1, keepdims=True)

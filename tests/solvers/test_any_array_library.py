@@ -125,7 +125,7 @@ def test_ridge_regression_of_reduced_rank(by_rows):
     _near(found.features @ found.labels.T, expected.features @ expected.labels.T)
 
 
-def test_the_omitted_error_of_ridge_regression():
+def test_the_out_of_fold_error_of_ridge_regression():
     def evaluate(make):
         kernel, held_out = RBFKernel(0.2), np.arange(N)[:, None] % 4 == np.arange(4)
         data = ridge_cross_validation.FoldedRidge(
