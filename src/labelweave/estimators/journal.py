@@ -23,12 +23,12 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave.estimators.parameters import refuse_together
+from labelweave.estimators.parameters import refuse_at_home
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers, is_collection, numbers_of, refuse_lazy
-from labelweave.foundation.arrays.homes import called_where_x_is, library_of, require_form
-from labelweave.foundation.arrays.linear_algebra import HOME, is_foreign
+from labelweave.foundation.arrays.homes import called_where_x_is
+from labelweave.foundation.arrays.linear_algebra import is_foreign
 from labelweave.foundation.config import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import _fit_context, callbacks_of, with_callbacks
@@ -402,9 +402,7 @@ def fit_method(fit: _Method) -> _Method:
     @wraps(fit)
     def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
         _refuse_lazy_arguments(arguments, options)
-        if (home := HOME.get()) is not None:
-            require_form(self)
-            refuse_together(self, {"a device": library_of(home)})
+        refuse_at_home(self, "a device")
         is_part = hasattr(self, "_parent_callback_ctx")  # of a scikit-learn search
         with (
             as_before_if_refused(self),
@@ -478,7 +476,7 @@ def where_rows_are(method: _Method) -> _Method:
         if is_collection(X):
             return view("answer", method.__name__, self, X, *given, **named)
         if any(map(is_foreign, (X, *given, *named.values()))):
-            return called_where_x_is(method, self, X, *given, **named)
+            return called_where_x_is(method, refuse_at_home, self, X, *given, **named)
         return method(self, X, *given, **named)
 
     return cast(_Method, dispatched)

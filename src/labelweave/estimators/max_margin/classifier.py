@@ -24,12 +24,7 @@ from labelweave.estimators.journal import FitArguments, FitProgress, Journal
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, KernelClassifier
 from labelweave.estimators.max_margin.fit import DualVariables, MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
-from labelweave.estimators.max_margin.solver_choice import (
-    FACTORIZATIONS,
-    NO_ROWS_TO_WALK,
-    SOLVERS,
-    refuse_solver,
-)
+from labelweave.estimators.max_margin.solver_choice import FACTORIZATIONS, SOLVERS
 from labelweave.estimators.parameters import (
     COVARIANCE,
     LEARNED_COVARIANCE,
@@ -43,6 +38,7 @@ from labelweave.estimators.parameters import (
     MeanLike,
     RandomState,
     keep_parameters,
+    refuse_together,
 )
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.estimators.sparse_scorer import SparseScorer
@@ -251,7 +247,6 @@ class MaxMarginClassifier(KernelClassifier):
         "C_": Optional(MEASURED),
         "pruning_": Optional(Named(MEASURED)),
     }
-    _takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "C": [POSITIVE],
@@ -446,7 +441,7 @@ class MaxMarginClassifier(KernelClassifier):
         super()._refuse_together()
         has_matrix = isinstance(self.kernel, str) and self.kernel not in ("linear", "cosine")
         if has_matrix and self.kernel_rank is None:
-            refuse_solver(self.solver, "kernels", *NO_ROWS_TO_WALK)
+            refuse_together(self, {"no explicit features": ""})
 
     def _margins(self, n_labels: int, mean: LabelMean | None, labels: LabelMatrix | None = None) -> Array:
         """Read the costs of labels, (2, L), or of the entries of the ``labels``, (2, n, L)."""

@@ -19,13 +19,12 @@ from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.feature_weights import WIDEST, FeatureWeights, is_mostly_zero, is_thin
 from labelweave.estimators.max_margin.solver_choice import (
-    NO_ROWS_TO_WALK,
     choose_precision,
     few_global_steps_do,
-    refuse_solver,
     rounds_of_global_steps,
     rounds_of_the_rival,
 )
+from labelweave.estimators.parameters import refuse_together
 from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer
 from labelweave.estimators.seen_rows import carried_columns
 from labelweave.estimators.sparse_scorer import SparseScorer
@@ -219,7 +218,7 @@ class MarginTask:
             if fit.result.status is not Status.HANDED_OVER:
                 return fit
             dual, trace = fit.dual(), tuple(fit.result.trace)
-        refuse_solver(solver, "kernels", *NO_ROWS_TO_WALK)
+        refuse_together(self.settings, {"no explicit features": ""})
         with Workers(self.settings.n_threads).running() as workers:
             task = _GramTask(self, workers)
             if isinstance(solver, Solver):
@@ -262,8 +261,7 @@ class MarginTask:
 
     def _solver(self) -> str | Solver[Any, Any]:
         if self.further:
-            why = "is for one kernel, not for a sum of kernels with label covariances"
-            refuse_solver(self.settings.solver, "sums", why)
+            refuse_together(self.settings, {"a sum of kernels": ""})
         if self.settings.solver != "auto":
             return self.settings.solver
         if self.settings.prune != "off":
@@ -309,8 +307,7 @@ class MarginTask:
                 f"`prune={self.settings.prune!r}` needs independent labels and `kernel='linear'`, but {why}; "
                 "use these, or `prune='off'`."
             )
-        why = f"cannot drop weights, as in `prune={self.settings.prune!r}`"
-        refuse_solver(self.settings.solver, "prune", why)
+        refuse_together(self.settings, {"pruning": ""})
         return True
 
     def _precision(self, tol: float) -> Any:

@@ -18,12 +18,16 @@ from labelweave.features.kernels.kernel import Kernel, is_number, number_of, val
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import namespace, numbers_of, panels
 from labelweave.foundation.arrays.linear_algebra import (
-    add_to_diagonal,
     as_type,
+    beside,
     is_foreign,
     is_numpy,
     like,
+    numpy_type,
+    set_diagonal,
     to_numpy,
+    write_exponential,
+    write_lesser,
 )
 from labelweave.foundation.sklearn_compat import sparse_matmul_to_dense
 from labelweave.model_files import storable
@@ -165,7 +169,7 @@ class _ExponentialKernel(GammaKernel):
         self.gamma = gamma
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        return self._of_exponents(rows, columns, _exponential)
+        return self._of_exponents(rows, columns, write_exponential)
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         return np.ones(len(rows))
@@ -178,13 +182,6 @@ class _ExponentialKernel(GammaKernel):
         self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
     ) -> Array:
         """Apply an in-place function to all ``-gamma distance``, in blocks of rows."""
-
-
-def _exponential(exponents: Array) -> None:
-    if is_numpy(exponents):
-        np.exp(exponents, out=exponents)
-    else:
-        exponents[...] = namespace(exponents).exp(exponents)
 
 
 def _derivative(exponents: Array) -> None:
@@ -276,22 +273,13 @@ class _Pair:
         gamma = min(gamma, _LARGEST_EXPONENT / max(self.largest, 1.0))
         left, right = (like(gamma * norms, products) for norms in (self.row_norms[some], self.column_norms))
         same = are_same(self.rows, self.columns)
-        if not is_numpy(products):
-            products *= 2 * gamma
-            products -= left[:, None] + right[None, :]
-            xp = namespace(products)
-            products[...] = xp.clip(products, max=0.0)
-            if same:
-                add_to_diagonal(products, -xp.linalg.diagonal(products))
-            function(products)
-            return
         for few in cache_slices(products):
-            part = products[few]
+            part = products[few, ...]
             part *= 2 * gamma
-            part -= np.add.outer(left[few], right)  # added first, so that the result is symmetric
-            np.minimum(part, 0, out=part)
+            part -= left[few, None] + right[None, :]  # added first, so that the result is symmetric
+            write_lesser(part, 0.0)
             if same:
-                np.fill_diagonal(part[:, some.start + few.start :], 0)
+                set_diagonal(part[:, some.start + few.start :], np.zeros(part.shape[0]))
             function(part)
 
 
@@ -303,10 +291,7 @@ def _mean(features: FeatureMatrix) -> Array:
 
 
 def _less(features: FeatureMatrix, point: Array) -> FeatureMatrix:
-    table = features.data
-    if is_foreign(table):
-        return FeatureMatrix._unchecked(table - like(point, table))
-    return FeatureMatrix(table - point)
+    return FeatureMatrix.of_any_library(features.data - beside(point, features.data))
 
 
 @storable("LaplacianKernel", {"gamma": WIDTH})
@@ -333,7 +318,7 @@ class LaplacianKernel(_ExponentialKernel):
         left, right = (narrow_csr(each.data) if one_is_sparse else each.data for each in (rows, columns))
         for some in memory_slices(values.shape):
             exponents = _manhattan(left[some], right)
-            np.minimum(exponents, _LARGEST_EXPONENT / gamma, out=exponents)
+            write_lesser(exponents, _LARGEST_EXPONENT / gamma)
             exponents *= -gamma
             function(exponents)
             values[some] = exponents
@@ -345,7 +330,7 @@ def _summed_differences(rows: Array, columns: Array, most: float) -> Array:
     distances: Array = xp.zeros((rows.shape[0], columns.shape[0]), dtype=rows.dtype, device=rows.device)
     for feature in range(rows.shape[1]):
         distances += xp.abs(rows[:, feature, None] - columns[None, :, feature])
-    distances[...] = xp.clip(distances, max=most)
+    write_lesser(distances, most)
     return distances
 
 
@@ -456,10 +441,8 @@ class ARDKernel(Kernel):
 
 def _times(features: FeatureMatrix, factors: Array) -> FeatureMatrix:
     table = features.data
-    if is_foreign(table):
-        return FeatureMatrix._unchecked(table * like(factors, table))
-    factors = factors.astype(table.dtype)
-    return FeatureMatrix(sp.csr_array(table * factors) if features.is_sparse else table * factors)
+    scaled = table * beside(factors.astype(numpy_type(table)), table)
+    return FeatureMatrix.of_any_library(sp.csr_array(scaled) if features.is_sparse else scaled)
 
 
 def _column(features: FeatureMatrix, feature: int) -> Array:

@@ -2,7 +2,6 @@
 
 from labelweave.foundation.arrays.linear_algebra import (
     HOME,
-    CholeskyFactor,
     RowPanels,
     Workers,
     is_collection,
@@ -13,7 +12,7 @@ from labelweave.foundation.arrays.linear_algebra import (
     unmasked,
 )
 from labelweave.foundation.arrays.sparse_structure import check_sparse, checked_csr, from_gaps, to_gaps
-from labelweave.foundation.arrays.tables import aligned_empty, largest_columns, ratios
+from labelweave.foundation.arrays.tables import CholeskyFactor, aligned_empty, largest_columns, ratios
 
 __all__ = [
     "HOME",
