@@ -168,20 +168,17 @@ class _ExponentialKernel(GammaKernel):
     def __init__(self, gamma: float | str = "scale") -> None:
         self.gamma = gamma
 
-    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        return self._of_exponents(rows, columns, write_exponential)
+    @abstractmethod
+    def _block(
+        self, rows: FeatureMatrix, columns: FeatureMatrix, write: Callable[[Array], Any] = write_exponential
+    ) -> Array:
+        """Apply an in-place function to all ``-gamma distance``, in blocks of rows."""
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         return np.ones(len(rows))
 
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
-        return {"gamma": self._of_exponents(rows, columns, _derivative)}
-
-    @abstractmethod
-    def _of_exponents(
-        self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
-    ) -> Array:
-        """Apply an in-place function to all ``-gamma distance``, in blocks of rows."""
+        return {"gamma": self._block(rows, columns, _derivative)}
 
 
 def _derivative(exponents: Array) -> None:
@@ -205,8 +202,8 @@ class RBFKernel(_ExponentialKernel):
     many digits, dense features are centered first, or float32 features multiplied in float64.
     """
 
-    def _of_exponents(
-        self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
+    def _block(
+        self, rows: FeatureMatrix, columns: FeatureMatrix, write: Callable[[Array], Any] = write_exponential
     ) -> Array:
         gamma, kind = self._gamma(), value_type(rows, columns)
         pair = _Pair.of(rows, columns)
@@ -215,9 +212,9 @@ class RBFKernel(_ExponentialKernel):
         far = gamma * pair.largest > _FARTHEST_IN_SINGLE or max(gamma, pair.largest) > _LARGEST_IN_SINGLE
         through_double = far and kind is np.float32
         if pair.is_sparse or (through_double and is_numpy(rows.data)):
-            return pair.through_double(gamma, kind, function)
+            return pair.through_double(gamma, kind, write)
         values = dot_products(pair.rows, pair.columns, np.float64 if through_double else kind)
-        pair.finish(values, slice(0, len(rows)), gamma, function)
+        pair.finish(values, slice(0, len(rows)), gamma, write)
         return as_type(values, kind)
 
 
@@ -260,14 +257,14 @@ class _Pair:
             return _Pair.of(moved, moved)
         return _Pair.of(moved, _less(self.columns, mean.astype(kind)))
 
-    def through_double(self, gamma: float, kind: npt.DTypeLike, function: Callable[[Array], Any]) -> Array:
+    def through_double(self, gamma: float, kind: npt.DTypeLike, write: Callable[[Array], Any]) -> Array:
         values = np.empty((len(self.rows), len(self.columns)), dtype=kind)
         for some, products in dot_product_blocks(self.rows, self.columns, np.float64):
-            self.finish(products, some, gamma, function)
+            self.finish(products, some, gamma, write)
             values[some] = products
         return values
 
-    def finish(self, products: Array, some: slice, gamma: float, function: Callable[[Array], Any]) -> None:
+    def finish(self, products: Array, some: slice, gamma: float, write: Callable[[Array], Any]) -> None:
         """Convert the dot products of some rows to a function of the exponents, in place."""
         # an exponent may be so low that its exponential is 0, but must not be infinite
         gamma = min(gamma, _LARGEST_EXPONENT / max(self.largest, 1.0))
@@ -280,7 +277,7 @@ class _Pair:
             write_lesser(part, 0.0)
             if same:
                 set_diagonal(part[:, some.start + few.start :], np.zeros(part.shape[0]))
-            function(part)
+            write(part)
 
 
 def _mean(features: FeatureMatrix) -> Array:
@@ -304,14 +301,14 @@ class LaplacianKernel(_ExponentialKernel):
         The inverse width, > 0; see :class:`RBFKernel` for "scale" and "auto".
     """
 
-    def _of_exponents(
-        self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
+    def _block(
+        self, rows: FeatureMatrix, columns: FeatureMatrix, write: Callable[[Array], Any] = write_exponential
     ) -> Array:
         gamma = self._gamma()
         if is_foreign(rows.data):
             distances = _summed_differences(rows.data, columns.data, _LARGEST_IN_SINGLE / max(gamma, 1.0))
             distances *= -gamma
-            function(distances)
+            write(distances)
             return distances
         values = np.empty((len(rows), len(columns)), dtype=value_type(rows, columns))
         one_is_sparse = rows.is_sparse or columns.is_sparse
@@ -320,7 +317,7 @@ class LaplacianKernel(_ExponentialKernel):
             exponents = _manhattan(left[some], right)
             write_lesser(exponents, _LARGEST_EXPONENT / gamma)
             exponents *= -gamma
-            function(exponents)
+            write(exponents)
             values[some] = exponents
         return values
 

@@ -30,17 +30,16 @@ def called_where_x_is(
 
     check: raises an error for an estimator that has no form there.
     """
-    if not sklearn.get_config()["array_api_dispatch"]:
-        for value in filter(is_foreign, (X, *given, *named.values())):
-            if "cpu" not in str(value.device).lower():
-                raise ValueError(
-                    f"An array is on the device {value.device}, which NumPy cannot read; fit and predict "
-                    "within sklearn.config_context(array_api_dispatch=True), or pass NumPy arrays."
-                )
-        return method(self, X, *given, **named)
+    dispatches = sklearn.get_config()["array_api_dispatch"]
+    for value in filter(is_foreign, (X, *given, *named.values())):
+        if not dispatches and "cpu" not in str(value.device).lower():
+            raise ValueError(
+                f"An array is on the device {value.device}, which NumPy cannot read; fit and predict "
+                "within sklearn.config_context(array_api_dispatch=True), or pass NumPy arrays."
+            )
     arguments = [_here(value) for value in (X, *given)]
     options = {name: _here(value) for name, value in named.items()}
-    if not is_foreign(X):
+    if not (dispatches and is_foreign(X)):
         return method(self, *arguments, **options)
     with made_at(_home_of(X)):
         check(self)
