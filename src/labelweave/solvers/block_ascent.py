@@ -118,6 +118,23 @@ class BlockAscent(Solver[BlockDual, BlockAscentState]):
         for start in range(0, len(rows), size):
             problem.ascend(state.beta, state.scores, rows[start : start + size])
         state = replace(state, rounds=state.rounds + 1, at_hand=problem.cache_content())
+        return self._checked(problem, state)
+
+    def certify(self, problem: BlockDual, state: BlockAscentState, status: Status) -> Certificate:
+        settled = problem.settled(state.beta)
+        values = problem.measure(settled.boxed, settled.boxed_scores, np.empty(problem.n_rows))
+        return Certificate(_record(problem, *values), status, settled)
+
+    def recover(self, problem: BlockDual, state: BlockAscentState) -> BlockAscentState:
+        state.scores[:] = problem.settled(state.beta).boxed_scores
+        return state
+
+    def _gives_way(self, state: BlockAscentState, record: TraceRecord) -> bool:
+        is_due = np.isfinite(self.rival) and state.rounds >= _FIRST_LOOK and record.gap > self.tol
+        gaps = [*(earlier.gap for earlier in state.trace), record.gap]
+        return bool(is_due) and _SLOWING * rounds_foreseen(gaps, self.tol) > self.rival
+
+    def _checked(self, problem: BlockDual, state: BlockAscentState) -> Round[BlockAscentState]:
         if problem.drifts and state.rounds % _RENEWAL == 0:
             state.scores[:] = problem.settled(state.beta).boxed_scores
         record = _record(problem, *problem.measure(state.beta, state.scores, state.shares))
@@ -139,20 +156,6 @@ class BlockAscent(Solver[BlockDual, BlockAscentState]):
         if status is None and self._gives_way(state, record):
             status = Status.HANDED_OVER
         return Round(state, record, status, settled)
-
-    def certify(self, problem: BlockDual, state: BlockAscentState, status: Status) -> Certificate:
-        settled = problem.settled(state.beta)
-        values = problem.measure(settled.boxed, settled.boxed_scores, np.empty(problem.n_rows))
-        return Certificate(_record(problem, *values), status, settled)
-
-    def recover(self, problem: BlockDual, state: BlockAscentState) -> BlockAscentState:
-        state.scores[:] = problem.settled(state.beta).boxed_scores
-        return state
-
-    def _gives_way(self, state: BlockAscentState, record: TraceRecord) -> bool:
-        is_due = np.isfinite(self.rival) and state.rounds >= _FIRST_LOOK and record.gap > self.tol
-        gaps = [*(earlier.gap for earlier in state.trace), record.gap]
-        return bool(is_due) and _SLOWING * rounds_foreseen(gaps, self.tol) > self.rival
 
 
 def _rows_to_visit(problem: BlockDual, state: BlockAscentState) -> Array:
