@@ -19,11 +19,11 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import checked_csr, numbers_of, unmasked
-from labelweave.foundation.frames import FrameForm, frame_values, is_frame, library_of
+from labelweave.foundation.frames import FrameForm, frame_values, is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy, label_names
 from labelweave.labels.class_columns import ClassColumns, has_class_columns, read_class_columns
-from labelweave.labels.label_matrix import is_plain_array, words_on_no_negative
-from labelweave.labels.tags import numbered_tags, tag_rows
+from labelweave.labels.label_matrix import is_plain_array, warn_of_targets, words_on_no_negative
+from labelweave.labels.tags import tag_rows
 
 
 @dataclass(frozen=True)
@@ -167,6 +167,7 @@ def read_targets(
     Shapes: labels (n, columns).
     Raises ValueError if y has only one class, or its entries are no labels.
     """
+    y = opened(y)
     if has_many_labels(y):
         labels = read_labels(y)
         require_observed(labels, is_related=is_related)
@@ -226,6 +227,12 @@ def check_lengths(n_rows: int, n_targets: int) -> None:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; pass one row of labels per row of X.")
 
 
+def opened(y: Any) -> Any:
+    """Return lists of tags as :class:`TagRows`, so that nothing reads them twice; other targets unchanged."""
+    tags = tag_rows(y, warn_of_targets)
+    return y if tags is None else tags
+
+
 def has_many_labels(y: Any) -> bool:
     """Distinguish multi-label targets from one class per row.
 
@@ -266,8 +273,7 @@ def _form_of(y: Any, classes: Array) -> TargetForm:
         return TargetForm("labels", "array", _negative(y), classes)
     rows = tag_rows(y)
     if rows is not None:
-        frame = FrameForm(library_of(y), numbered_tags(rows))
-        return TargetForm("labels", "tags", 0, classes, frame)
+        return TargetForm("labels", "tags", 0, classes, FrameForm(rows.library, rows.originals))
     if is_frame(y):
         return TargetForm("labels", "frame", _negative(frame_values(y)), classes, FrameForm.of(y))
     return TargetForm("labels", "array", _negative(np.asarray(y)), classes)
