@@ -10,14 +10,14 @@ if TYPE_CHECKING:
     from labelweave import dask as dask
     from labelweave import datasets as datasets
     from labelweave import decisions as decisions
+    from labelweave import display as display
     from labelweave import kernels as kernels
     from labelweave import metrics as metrics
+    from labelweave import noise as noise
     from labelweave import postprocessing as postprocessing
+    from labelweave import report as report
     from labelweave import splits as splits
     from labelweave import testing as testing
-    from labelweave.app import display as display
-    from labelweave.app import noise as noise
-    from labelweave.app import report as report
     from labelweave.app.active import suggest_queries as suggest_queries
     from labelweave.decisions import CalibratedLabelClassifier as CalibratedLabelClassifier
     from labelweave.decisions import ConformalLabelClassifier as ConformalLabelClassifier

@@ -13,48 +13,23 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 from sklearn import base
-from sklearn.base import _clone_parametrized
-from sklearn.metrics._scorer import _BaseScorer
-from sklearn.model_selection._split import _validate_shuffle_split
-from sklearn.utils import _safe_indexing
-from sklearn.utils._missing import is_pandas_na
-from sklearn.utils._param_validation import (
-    HasMethods,
-    Hidden,
-    Interval,
-    InvalidParameterError,
-    Options,
-    StrOptions,
-    validate_parameter_constraints,
-)
-from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_sample_weight, _num_samples
+from sklearn.base import _clone_parametrized as _clone_parametrized
+from sklearn.metrics._scorer import _BaseScorer as _BaseScorer
+from sklearn.model_selection._split import _validate_shuffle_split as _validate_shuffle_split
+from sklearn.utils import _safe_indexing as _safe_indexing
+from sklearn.utils._missing import is_pandas_na as is_pandas_na
+from sklearn.utils._param_validation import HasMethods as HasMethods
+from sklearn.utils._param_validation import Hidden as Hidden
+from sklearn.utils._param_validation import Interval as Interval
+from sklearn.utils._param_validation import InvalidParameterError as InvalidParameterError
+from sklearn.utils._param_validation import Options as Options
+from sklearn.utils._param_validation import StrOptions as StrOptions
+from sklearn.utils._param_validation import validate_parameter_constraints as validate_parameter_constraints
+from sklearn.utils.metaestimators import _safe_split as _safe_split
+from sklearn.utils.validation import _check_sample_weight as _check_sample_weight
+from sklearn.utils.validation import _num_samples as _num_samples
 
 from labelweave.foundation.arguments import ParameterMessage
-
-__all__ = [
-    "CallbackSupportMixin",
-    "HasMethods",
-    "Hidden",
-    "Interval",
-    "InvalidParameterError",
-    "Options",
-    "StrOptions",
-    "_BaseScorer",
-    "_check_sample_weight",
-    "_clone_parametrized",
-    "_fit_context",
-    "_num_samples",
-    "_safe_indexing",
-    "_safe_split",
-    "_validate_shuffle_split",
-    "callbacks_of",
-    "is_pandas_na",
-    "naming_parameter",
-    "sparse_matmul_to_dense",
-    "validate_parameter_constraints",
-    "with_callbacks",
-]
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
@@ -169,7 +144,8 @@ def _with_callbacks(method: _Method) -> _Method:
 
 
 try:
-    from sklearn.callback import CallbackSupportMixin, with_callbacks
+    from sklearn.callback import CallbackSupportMixin as CallbackSupportMixin
+    from sklearn.callback import with_callbacks as with_callbacks
 except ModuleNotFoundError:  # before 1.9
     CallbackSupportMixin, with_callbacks = _CallbackSupport, _with_callbacks
 

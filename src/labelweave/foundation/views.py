@@ -31,15 +31,22 @@ def html_with_facts(estimator: Any) -> str:
     return f"{BaseEstimator._html_repr(estimator)}{view('facts', estimator)}"
 
 
-def names_on_use(package: str, path: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return a package's ``__getattr__``, ``__dir__`` and ``__all__``.
+def exported(path: str) -> dict[str, str]:
+    """Return the names that a package's file imports in the form ``name as name``, and their modules.
 
-    path: its file, whose imports of the form ``name as name``, for type checkers, are the one list of names.
+    Type checkers read this form as an export, so that no other list of names is needed.
     """
-    lines = [
-        line for line in ast.walk(ast.parse(Path(path).read_bytes())) if isinstance(line, ast.ImportFrom)
-    ]
-    homes = {one.name: str(line.module) for line in lines for one in line.names if one.name == one.asname}
+    nodes = ast.walk(ast.parse(Path(path).read_bytes()))
+    lines = [(node.module, one) for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names]
+    return dict(sorted((one.name, str(module)) for module, one in lines if one.name == one.asname))
+
+
+def names_on_use(package: str, path: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package that imports its exports on first use.
+
+    path: its file, where they are below ``TYPE_CHECKING``.
+    """
+    homes = exported(path)
 
     def find(name: str) -> Any:
         if name not in homes:
@@ -54,4 +61,4 @@ def names_on_use(package: str, path: str) -> tuple[Callable[[str], Any], Callabl
         setattr(sys.modules[package], name, found)  # so that this is called once
         return found
 
-    return find, lambda: sorted({*vars(sys.modules[package]), *homes}), sorted(homes)
+    return find, lambda: sorted({*vars(sys.modules[package]), *homes}), list(homes)

@@ -25,6 +25,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, OrdinalEnc
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.foundation.arguments import checked
+from labelweave.model_files import transformer_kinds
 from labelweave.model_files.model_file import save_object
 from labelweave.model_files.safe_file import ModelFileError
 from labelweave.model_files.schema import (
@@ -43,19 +44,6 @@ from labelweave.model_files.schema import (
 )
 from labelweave.model_files.state import encode
 from labelweave.model_files.storable import storable, storable_name
-from labelweave.model_files.transformer_kinds import (
-    FITTED,
-    FUNCTIONS,
-    NAMES,
-    WITHOUT_WIDTH,
-    check_fitted,
-    check_parameters,
-    fitted_of,
-    infrequent_of,
-    put_categories,
-    put_words,
-    words_of,
-)
 from labelweave.model_files.trial_rows import check_width, try_out
 
 _WITH_WORDS = (CountVectorizer, TfidfVectorizer, DictVectorizer)
@@ -99,7 +87,7 @@ def kept_form(model: Any, place: str = "") -> Any:
 
     place: its name in messages, by default its class.
     """
-    is_kept = type(model) in FITTED or type(model) in _COMPOSITES.values()
+    is_kept = type(model) in transformer_kinds.FITTED or type(model) in _COMPOSITES.values()
     return KeptStep(model, place) if is_kept else model
 
 
@@ -127,8 +115,8 @@ def _described(step: Any, place: str) -> dict[str, Any]:
     kind = type(step)
     if kind in _COMPOSITES.values():
         parameters, fitted = _plain_parameters(step, place), _parts(step, place)
-    elif kind in FITTED:
-        check_parameters(step)
+    elif kind in transformer_kinds.FITTED:
+        transformer_kinds.check_parameters(step)
         _require_fitted(step)
         parameters, fitted = _plain_parameters(step, place), _fitted(step, place)
     else:
@@ -148,14 +136,15 @@ def _described(step: Any, place: str) -> dict[str, Any]:
 def _refused(step: Any, place: str) -> TypeError:
     return TypeError(
         f"{place} is a {type(step).__name__}, which model files cannot store; they store labelweave's "
-        f"estimators and scikit-learn's {', '.join([*_COMPOSITES, *NAMES])}; use skops or pickle for others"
+        f"estimators and scikit-learn's {', '.join([*_COMPOSITES, *transformer_kinds.NAMES])}; use skops or "
+        "pickle for others"
     )
 
 
 def _plain_parameters(step: Any, place: str) -> dict[str, Any]:
     given = {name: value for name, value in step.get_params(deep=False).items() if name not in _NOT_KEPT}
     name = getattr(given.get("score_func"), "__name__", "")
-    if name in FUNCTIONS and given["score_func"] is FUNCTIONS[name]:
+    if name in transformer_kinds.FUNCTIONS and given["score_func"] is transformer_kinds.FUNCTIONS[name]:
         given["score_func"] = name
     return {name: _kept_value(value, f"The parameter {name} of {place}") for name, value in given.items()}
 
@@ -163,13 +152,13 @@ def _plain_parameters(step: Any, place: str) -> dict[str, Any]:
 def _fitted(step: Any, place: str) -> dict[str, Any]:
     found: dict[str, Any] = {}
     if isinstance(step, _WITH_WORDS):
-        found["words"] = np.array(words_of(step), dtype=np.str_)
+        found["words"] = np.array(transformer_kinds.words_of(step), dtype=np.str_)
         found["is_fixed"] = getattr(step, "vocabulary", None) is not None
         found["idf"] = np.array(step.idf_) if isinstance(step, TfidfVectorizer) and step.use_idf else None
     elif isinstance(step, _WITH_CATEGORIES):
-        found = {"categories": list(step.categories_), "infrequent": infrequent_of(step)}
+        found = {"categories": list(step.categories_), "infrequent": transformer_kinds.infrequent_of(step)}
     else:
-        found = fitted_of(step)
+        found = transformer_kinds.fitted_of(step)
     return {name: _kept_value(value, f"{name} of {place}") for name, value in found.items()}
 
 
@@ -260,22 +249,22 @@ def _are_distinct(names: Any) -> bool:
 def _made(state: dict[str, Any]) -> Any:
     _STEP.check(state, "step", {})
     name, fitted = state["class"], state["fitted"]
-    kind = (_COMPOSITES | NAMES).get(name)
+    kind = (_COMPOSITES | transformer_kinds.NAMES).get(name)
     if kind is None:
         raise ModelFileError(f"a step is of the unknown kind {str(name)!r}.")
     parameters = {key: value for key, value in state["parameters"].items() if key != "n_jobs"}
     _require_plain(parameters)
     if "score_func" in parameters:
-        parameters["score_func"] = FUNCTIONS[parameters["score_func"]]
+        parameters["score_func"] = transformer_kinds.FUNCTIONS[parameters["score_func"]]
     strange = parameters.keys() - (set(inspect.signature(kind).parameters) - _NOT_KEPT)
     if strange:
         raise ModelFileError(f"its step {name} has the unknown parameters {', '.join(sorted(strange))}.")
     step = _composite(kind, parameters, fitted) if name in _COMPOSITES else kind(**parameters)
-    check_parameters(step)
+    transformer_kinds.check_parameters(step)
     _put_features(step, state["n_features"], state["feature_names"])
     if isinstance(step, ColumnTransformer):
         _put_columns(step, fitted)
-    elif name in NAMES:
+    elif name in transformer_kinds.NAMES:
         _put_fitted(step, fitted)
     if state["output"] is not None:
         step.set_output(transform=state["output"])
@@ -283,7 +272,7 @@ def _made(state: dict[str, Any]) -> Any:
 
 
 def _put_features(step: Any, n_features: Any, names: Any) -> None:
-    is_without = isinstance(step, (Pipeline, *WITHOUT_WIDTH))
+    is_without = isinstance(step, (Pipeline, *transformer_kinds.WITHOUT_WIDTH))
     if (n_features is None) != is_without and not isinstance(step, (FeatureUnion, MissingIndicator)):
         raise ModelFileError(f"its {type(step).__name__} takes {n_features!r} features.")
     if n_features is None or isinstance(step, FeatureUnion):
@@ -299,12 +288,12 @@ def _put_fitted(step: Any, fitted: dict[str, Any]) -> None:
         Record(_WORDS).check(fitted, name, {})
         if fitted["is_fixed"]:
             step.vocabulary = fitted["words"].tolist()
-        put_words(step, fitted["words"], fitted["idf"])
+        transformer_kinds.put_words(step, fitted["words"], fitted["idf"])
     elif isinstance(step, _WITH_CATEGORIES):
         Record(_CATEGORIES).check(fitted, name, {})
-        put_categories(step, fitted["categories"], fitted["infrequent"])
+        transformer_kinds.put_categories(step, fitted["categories"], fitted["infrequent"])
     else:
-        check_fitted(step, fitted)
+        transformer_kinds.check_fitted(step, fitted)
         for key, value in fitted.items():
             setattr(step, key, value)
 

@@ -18,21 +18,8 @@ from sklearn import feature_extraction, feature_selection, impute, preprocessing
 from sklearn.decomposition import PCA, TruncatedSVD
 from sklearn.feature_extraction import text
 
+from labelweave.model_files import schema
 from labelweave.model_files.safe_file import ModelFileError
-from labelweave.model_files.schema import (
-    FLAG,
-    Field,
-    Made,
-    Maybe,
-    Number,
-    Numbers,
-    Record,
-    Sizes,
-    count,
-    places,
-    refuse,
-    same_length,
-)
 
 Fitted = dict[str, Any]
 
@@ -46,14 +33,14 @@ class Cells:
 
     shape: str
 
-    def check(self, value: Any, where: str, sizes: Sizes) -> None:
+    def check(self, value: Any, where: str, sizes: schema.Sizes) -> None:
         if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in "biufUO":
-            refuse(where, "a list of values")
+            schema.refuse(where, "a list of values")
         if value.dtype.kind in "biuf":
-            Numbers(self.shape, "biuf", -_MOST, _MOST, may_be_nan=True).check(value, where, sizes)
-        same_length(self.shape, len(value), where, sizes)
+            schema.Numbers(self.shape, "biuf", -_MOST, _MOST, may_be_nan=True).check(value, where, sizes)
+        schema.same_length(self.shape, len(value), where, sizes)
         if value.dtype.kind == "O" and not all(map(_is_cell, value.tolist())):
-            refuse(where, "a list of numbers and texts")
+            schema.refuse(where, "a list of numbers and texts")
 
 
 def _is_cell(value: Any) -> bool:
@@ -63,50 +50,53 @@ def _is_cell(value: Any) -> bool:
 
 
 # d is the number of features; imputers may have NaN for a feature that was always missing
-_ADDED = Numbers("d", least=-_MOST, most=_MOST, may_be_nan=True)
-_DIVIDED_BY = Numbers("d", least=1 / _MOST, most=_MOST, may_be_nan=True)
-_SQUARED = Numbers("d", least=0.0, may_be_nan=True)
-_SEEN = Maybe(Number(0, 2**62), Numbers("d", "iuf", 0, 2**62), none=False)
-_TOLD = Numbers("d", infinite=True, may_be_nan=True)
+_ADDED = schema.Numbers("d", least=-_MOST, most=_MOST, may_be_nan=True)
+_DIVIDED_BY = schema.Numbers("d", least=1 / _MOST, most=_MOST, may_be_nan=True)
+_SQUARED = schema.Numbers("d", least=0.0, may_be_nan=True)
+_SEEN = schema.Maybe(schema.Number(0, 2**62), schema.Numbers("d", "iuf", 0, 2**62), none=False)
+_TOLD = schema.Numbers("d", infinite=True, may_be_nan=True)
 _MOMENTS = {
-    "mean_": Maybe(_ADDED), "var_": Maybe(_SQUARED), "scale_": Maybe(_DIVIDED_BY), "n_samples_seen_": _SEEN,
+    "mean_": schema.Maybe(_ADDED), "var_": schema.Maybe(_SQUARED), "scale_": schema.Maybe(_DIVIDED_BY),
+    "n_samples_seen_": _SEEN,
 }  # fmt: skip
 _BOUNDS = dict.fromkeys(("scale_", "min_", "data_min_", "data_max_", "data_range_"), _ADDED)
-_TESTED: dict[str, Field] = {"scores_": _TOLD, "pvalues_": Maybe(_TOLD)}
-_INDICATOR = Maybe(Made(impute.MissingIndicator, {"d": "_n_features"}))
-_AXES: dict[str, Field] = {
-    "components_": Numbers("k d", least=-_MOST, most=_MOST),
-    **dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), Numbers(
+_TESTED: dict[str, schema.Field] = {"scores_": _TOLD, "pvalues_": schema.Maybe(_TOLD)}
+_INDICATOR = schema.Maybe(schema.Made(impute.MissingIndicator, {"d": "_n_features"}))
+_AXES: dict[str, schema.Field] = {
+    "components_": schema.Numbers("k d", least=-_MOST, most=_MOST),
+    **dict.fromkeys(("explained_variance_", "explained_variance_ratio_", "singular_values_"), schema.Numbers(
         "k", least=0.0, may_be_nan=True
     )),
 }  # fmt: skip
-FITTED: dict[type, dict[str, Field]] = {
+FITTED: dict[type, dict[str, schema.Field]] = {
     preprocessing.StandardScaler: {**_MOMENTS},
     preprocessing.MinMaxScaler: {**_BOUNDS, "n_samples_seen_": _SEEN},
     preprocessing.MaxAbsScaler: {"max_abs_": _ADDED, "scale_": _DIVIDED_BY, "n_samples_seen_": _SEEN},
-    preprocessing.RobustScaler: {"center_": Maybe(_ADDED), "scale_": Maybe(_DIVIDED_BY)},
+    preprocessing.RobustScaler: {"center_": schema.Maybe(_ADDED), "scale_": schema.Maybe(_DIVIDED_BY)},
     preprocessing.QuantileTransformer: {
-        "n_quantiles_": count(), "quantiles_": Numbers("q d", least=-_MOST, most=_MOST, may_be_nan=True),
-        "references_": Numbers("q", least=0.0, most=1.0),
+        "n_quantiles_": schema.count(),
+        "quantiles_": schema.Numbers("q d", least=-_MOST, most=_MOST, may_be_nan=True),
+        "references_": schema.Numbers("q", least=0.0, most=1.0),
     },
     preprocessing.PowerTransformer: {
-        "lambdas_": Numbers("d", least=-_STEEPEST, most=_STEEPEST, may_be_nan=True),
-        "_scaler": Made(preprocessing.StandardScaler, {"d": "n_features_in_"}),
+        "lambdas_": schema.Numbers("d", least=-_STEEPEST, most=_STEEPEST, may_be_nan=True),
+        "_scaler": schema.Made(preprocessing.StandardScaler, {"d": "n_features_in_"}),
     },
     preprocessing.Normalizer: {},
     preprocessing.Binarizer: {},
     preprocessing.OneHotEncoder: {},
     preprocessing.OrdinalEncoder: {},
     impute.SimpleImputer: {
-        "statistics_": Cells("d"), "indicator_": _INDICATOR, "_fit_dtype": Made(np.dtype),
-        "_fill_dtype": Made(np.dtype),
+        "statistics_": Cells("d"), "indicator_": _INDICATOR, "_fit_dtype": schema.Made(np.dtype),
+        "_fill_dtype": schema.Made(np.dtype),
     },
     impute.KNNImputer: {
-        "_fit_X": Numbers("n d", least=-_MOST, most=_MOST, may_be_nan=True),
-        "_mask_fit_X": Numbers("n d", "b"), "_valid_mask": Numbers("d", "b"), "indicator_": _INDICATOR,
+        "_fit_X": schema.Numbers("n d", least=-_MOST, most=_MOST, may_be_nan=True),
+        "_mask_fit_X": schema.Numbers("n d", "b"), "_valid_mask": schema.Numbers("d", "b"),
+        "indicator_": _INDICATOR,
     },
     impute.MissingIndicator: {
-        "features_": places("p"), "_n_features": count("d", 1), "_precomputed": FLAG,
+        "features_": schema.places("p"), "_n_features": schema.count("d", 1), "_precomputed": schema.FLAG,
     },
     feature_selection.VarianceThreshold: {"variances_": _SQUARED},
     feature_selection.SelectKBest: _TESTED,
@@ -119,11 +109,12 @@ FITTED: dict[type, dict[str, Field]] = {
     feature_extraction.FeatureHasher: {},
     text.CountVectorizer: {},
     text.TfidfVectorizer: {},
-    text.TfidfTransformer: {"idf_": Numbers("d", least=-_MOST, most=_MOST)},
+    text.TfidfTransformer: {"idf_": schema.Numbers("d", least=-_MOST, most=_MOST)},
     text.HashingVectorizer: {},
     PCA: _AXES | {
-        "mean_": Numbers("d", least=-_MOST, most=_MOST), "noise_variance_": Number(0.0, may_be_nan=True),
-        "n_samples_": count(), "n_components_": count("k", 1),
+        "mean_": schema.Numbers("d", least=-_MOST, most=_MOST),
+        "noise_variance_": schema.Number(0.0, may_be_nan=True),
+        "n_samples_": schema.count(), "n_components_": schema.count("k", 1),
     },
     TruncatedSVD: _AXES,
 }  # fmt: skip
@@ -197,13 +188,13 @@ def check_fitted(step: Any, fitted: Fitted) -> None:
     Raises ModelFileError if something differs from what scikit-learn would store.
     """
     name, width = type(step).__name__, getattr(step, "n_features_in_", None)
-    Record(_present(step)).check(fitted, name, {} if width is None else {"d": width})
+    schema.Record(_present(step)).check(fitted, name, {} if width is None else {"d": width})
     for said, holds in _RELATIONS.get(type(step), {}).items():
         if not holds(step, fitted):
             raise ModelFileError(f"its {name} is inconsistent: {said}.")
 
 
-def _present(step: Any) -> dict[str, Field]:
+def _present(step: Any) -> dict[str, schema.Field]:
     """Return the fields of a step without those that its parameters rule out."""
     wanted = FITTED[type(step)]
     if isinstance(step, preprocessing.PowerTransformer) and not step.standardize:
@@ -274,7 +265,7 @@ def put_words(step: Any, words: Any, idf: Any) -> None:
     if step.use_idf:
         if not isinstance(idf, np.ndarray) or idf.shape != (len(names),):
             raise ValueError("there is not one weight per word")
-        Numbers("d", least=-_MOST, most=_MOST).check(idf, "weights of words", {})
+        schema.Numbers("d", least=-_MOST, most=_MOST).check(idf, "weights of words", {})
         step._tfidf.idf_ = idf
 
 
@@ -327,7 +318,7 @@ def _mapping(rare: Any, n_categories: int) -> Any:
     """Number the categories; all infrequent ones share the last number."""
     if rare is None:
         return None
-    places("r").check(rare, "list of rare categories", {})
+    schema.places("r").check(rare, "list of rare categories", {})
     if not _are_places(rare, n_categories):
         raise ValueError("infrequent categories are not among the categories")
     frequent = np.setdiff1d(np.arange(n_categories), rare)

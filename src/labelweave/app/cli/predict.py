@@ -15,13 +15,7 @@ from labelweave.app.cli.answer_files import Columns, Record, chosen_format, writ
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import flag_of, is_given, note, refuse, require_writable, short
 from labelweave.app.cli.model_rows import RowBlock, classifier_of, has_one_class_a_row, open_model, row_blocks
-from labelweave.decisions.layers import (
-    chosen_classes,
-    guarantee_words,
-    shown_labels,
-    taxonomy_of,
-    with_probabilities,
-)
+from labelweave.decisions import layers
 from labelweave.estimators import LabelGraphClassifier
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.labels.label_names import as_text
@@ -58,7 +52,7 @@ def run(flags: DataFlags) -> None:
                 "use --output-format jsonl."
             )
     blocks = row_blocks(loaded, flags.data, flags)
-    promise = guarantee_words(classifier)
+    promise = layers.guarantee_words(classifier)
     if promise is not None and answers.are_sets:
         note(f"guaranteed of these label sets: {promise}.")
     records = (record for block in blocks for record in answers.records(block))
@@ -75,7 +69,7 @@ def _refused_wishes(classifier: Any, flags: DataFlags) -> Iterator[str]:
     is_share = not _gives_probabilities(classifier, flags) or 0 <= threshold <= 1
     otherwise = "leave it out for the predicted label sets."
     wrong = (
-        (wish, with_probabilities(classifier) is None, f"needs probabilities, which a {kind} lacks; "
+        (wish, layers.with_probabilities(classifier) is None, f"needs probabilities, which a {kind} lacks; "
          "fit a model with --model kernel-logistic, or with --calibrate."),
         ("reject_below", math.isnan(reject_below), "is nan; use a number from 0 to 1."),
         ("reject_below", not one_class, "is for one class per row, but this model has many labels per row."),
@@ -83,8 +77,8 @@ def _refused_wishes(classifier: Any, flags: DataFlags) -> Iterator[str]:
         ("threshold", math.isnan(threshold), f"is nan; use a number, or {otherwise}"),
         ("threshold", not is_share, f"is {threshold:g}, but it is compared with probabilities here; use a "
          f"number from 0 to 1, or {otherwise}"),
-        ("terms", taxonomy_of(classifier) is None, "needs a hierarchy, which this model lacks; fit one "
-         "with --enforce max."),
+        ("terms", layers.taxonomy_of(classifier) is None, "needs a hierarchy, which this model lacks; fit "
+         "one with --enforce max."),
         ("terms", one_class, "is for label sets, but this model predicts one class per row."),
         ("certificates", "terms" in given, "are for whole label sets, but --terms prints others."),
         ("terms", flags.terms == "closed" and "top" in given, "closed adds ancestors to the labels of --top; "
@@ -124,7 +118,7 @@ def _answers(classifier: Any, flags: DataFlags) -> Answers:
     if wants:
         columns = Columns(["id", "class"] if one_class else ["id"], [*map(str, classifier.label_names_)])
         return Answers(columns, partial(_all_probabilities, classifier, reject_below))
-    number = "score" if with_probabilities(classifier) is None else "probability"
+    number = "score" if layers.with_probabilities(classifier) is None else "probability"
     columns = Columns(["id", "class", number], [])
     return Answers(columns, partial(_one_class, classifier, reject_below, number))
 
@@ -132,7 +126,7 @@ def _answers(classifier: Any, flags: DataFlags) -> Answers:
 def _numbers(classifier: Any, number: str, block: RowBlock) -> Array:
     """Compute scores or probabilities (n, L), or (n, 2) for two classes."""
     if number == "probability":
-        source: Any = with_probabilities(classifier)
+        source: Any = layers.with_probabilities(classifier)
         return label_probabilities(source, block.X, len(classifier.label_names_))
     scores = classifier.decision_function(block.X)
     return np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
@@ -157,8 +151,8 @@ def _label_lists(
     numbers = _numbers(classifier, number, block)
     are_candidates = np.ones(numbers.shape, bool) if threshold is None else numbers > threshold
     if top is None and threshold is None:
-        are_candidates = shown_labels(classifier, block.X).predicted
-    taxonomy = None if terms == "predicted" else taxonomy_of(classifier)
+        are_candidates = layers.shown_labels(classifier, block.X).predicted
+    taxonomy = None if terms == "predicted" else layers.taxonomy_of(classifier)
     if taxonomy is not None:
         sets = chosen_terms(sp.csr_array(are_candidates), taxonomy, classifier.label_names_, terms)
         are_candidates = sets.toarray() > 0
@@ -193,7 +187,7 @@ def _one_class(classifier: Any, reject_below: float | None, number: str, block: 
 
 def _classes_of_columns(classifier: Any, block: RowBlock) -> Iterator[Record]:
     columns = classifier._form.columns
-    sets = columns.apart(shown_labels(classifier, block.X).predicted)
+    sets = columns.apart(layers.shown_labels(classifier, block.X).predicted)
     words = [np.array([as_text(one) for one in column.classes])[own.argmax(axis=1)].tolist()
              for column, own in zip(columns, sets, strict=True)]  # fmt: skip
     for name, *row in zip(block.ids, *words, strict=True):
@@ -213,7 +207,7 @@ def _classes(
     classifier: Any, block: RowBlock, values: Array, reject_below: float | None
 ) -> tuple[PerRow, PerRow]:
     """Return the number and name of every row's class; None where the model abstains."""
-    chosen = chosen_classes(classifier, values, lambda: classifier.predict(block.X))
+    chosen = layers.chosen_classes(classifier, values, lambda: classifier.predict(block.X))
     words = classifier.label_names_[chosen].astype(object)
     if reject_below is not None:
         words[rejected(values, confidence=reject_below)] = None

@@ -10,15 +10,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.app.report.reported_rows import (
-    MOST_SCORES,
-    SEARCHED,
-    OnProgress,
-    Outcomes,
-    ReportedRows,
-    all_labels,
-    all_scores,
-)
+from labelweave.app.report import reported_rows
+from labelweave.app.report.reported_rows import OnProgress, Outcomes, ReportedRows
 from labelweave.decisions import ConformalLabelClassifier
 from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import chosen_classes, shown_thresholds, taxonomy_of, with_probabilities
@@ -137,7 +130,7 @@ def _measure_labels(rows: ReportedRows, y: Any, unknown: Unknown, on_progress: O
     truth = whole.select_labels(np.arange(len(columns)))
     nodes = [] if tree is None else [k for k, name in enumerate(whole.words) if name in tree]
     _check_length(rows, len(truth))
-    number, scores, predicted = all_labels(rows, columns, on_progress)
+    number, scores, predicted = reported_rows.all_labels(rows, columns, on_progress)
     on_progress("measuring")
     source, probabilities = with_probabilities(rows.classifier), None
     if source is rows.classifier:
@@ -199,9 +192,9 @@ def _search_note(outcomes: Outcomes, n_labels: int) -> str:
     is_found.data[:] = 1
     share = outcomes.truth.positives.multiply(is_found).sum() / max(1, outcomes.truth.positives.nnz)
     return (
-        f"Only the {SEARCHED} best labels of each row were scored; they contain {share:.1%} of true labels. "
-        "Metrics over the ranks of all labels are omitted: AUC, ranking loss, coverage error "
-        f"and ranking precision; up to {MOST_SCORES // n_labels:,} rows have these."
+        f"Only the {reported_rows.SEARCHED} best labels of each row were scored; they contain {share:.1%} "
+        "of true labels. Metrics over the ranks of all labels are omitted: AUC, ranking loss, coverage error "
+        f"and ranking precision; up to {reported_rows.MOST_SCORES // n_labels:,} rows have these."
     )
 
 
@@ -264,7 +257,7 @@ def measure_classes(
     X, nameless, weights = take_rows(rows.X, known), [""] * len(known), _of_rows(rows.weights, known)
     kept = ReportedRows(rows.classifier, X, nameless, None, weights=weights)
     has_probabilities = hasattr(rows.classifier, "predict_proba")
-    scores = all_scores(kept, "predict_proba" if has_probabilities else "auto", on_progress)
+    scores = reported_rows.all_scores(kept, "predict_proba" if has_probabilities else "auto", on_progress)
     on_progress("measuring")
     chosen = chosen_classes(kept.classifier, scores, lambda: kept.classifier.predict(kept.X))
     true = classes[known]
