@@ -53,10 +53,12 @@ if TYPE_CHECKING:
         read_class_columns,
     )
     from labelweave.model_files.pipelines import save
+    from labelweave.problems.losses import AsymmetricLoss
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "AsymmetricLoss",
     "AutoLabelClassifier",
     "BinaryRelevance",
     "CalibratedLabelClassifier",
@@ -105,6 +107,7 @@ __all__ = [
 # imported when first used: the command line's help needs none of them
 _PACKAGES = ("estimators", "labels", "decisions")  # each has what it names in its ``__all__``
 _HOMES = {
+    "AsymmetricLoss": "labelweave.problems.losses",
     "AutoLabelClassifier": "labelweave.decisions.automatic",
     "compare": "labelweave.decisions.comparison",
     "config_context": "labelweave.foundation.config",
