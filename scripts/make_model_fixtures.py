@@ -25,9 +25,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from attacks.small_fits import OfPair
 from sklearn.exceptions import ConvergenceWarning
 
-from attacks.small_fits import OfPair
 from labelweave import AsymmetricLoss, GraphGrowth, HyperparameterSearch, RankSearch
 from labelweave.estimators.scorers import KernelExpansion, Scorer
 
