@@ -9,8 +9,8 @@ number of features, which are standardized) is compared with ``KernelLogisticCla
 - "evidence, points": the same with 100 inducing points;
 - "coregionalized": a learned covariance of labels or classes, and the least cross-validated loss, averaged.
 
-GPyTorch's linear model of coregionalization and its Dirichlet regression run in a process of their own, with
-the iterations of its examples (300 and 150 steps of Adam), and are left out where it is not installed.
+The linear models of coregionalization of GPyTorch (300 steps of Adam) and GPflow (L-BFGS, at most 1,000
+steps) run in processes of their own, and are left out where these are not installed.
 
 Data are scikit-learn's own (iris with two features and XOR are the examples of its user guide;
 breast cancer, digits), the papers' (satimage, USPS), the examples of GPyTorch's documentation ("waves" are
@@ -51,7 +51,6 @@ from labelweave import HyperparameterSearch, KernelLogisticClassifier
 from labelweave.metrics import expected_calibration_error
 
 _TEST_ROWS, _POINTS, _FACTORS = 1000, 100, 3
-_PYTHON = Path(os.environ.get("GPYTORCH_PYTHON", PEERS_PYTHON))
 _LARGE = {"rows": 100_000, "classes": 10, "points": 200}
 
 
@@ -110,12 +109,17 @@ def _theirs(n_features: int) -> Any:
 
 
 class _Peer:
-    """A model of GPyTorch, whose process fits and predicts the rows that are given to ``predict_proba``."""
+    """A model of a package, whose process fits and predicts the rows that are given to ``predict_proba``."""
 
     seconds = (np.nan, np.nan)
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, package: str) -> None:
+        self.package = package.lower()
+        self.python = Path(os.environ.get(f"{package.upper()}_PYTHON", PEERS_PYTHON))
+
+    def is_there(self) -> bool:
+        words = [str(self.python), "-c", f"import {self.package}"]
+        return self.python.exists() and not subprocess.run(words, capture_output=True, check=False).returncode
 
     def fit(self, X: Any, y: Any) -> None:
         self.rows = X, y
@@ -127,22 +131,11 @@ class _Peer:
         with tempfile.TemporaryDirectory() as folder:
             given, out = Path(folder) / "in.npz", Path(folder) / "out.npz"
             np.savez(given, X=X, y=y, new=new)
-            words = [str(_PYTHON), "-m", "benchmarks.peers.gpytorch_classes", self.name, str(given), str(out)]
+            words = [str(self.python), "-m", f"benchmarks.peers.{self.package}_classes", str(given), str(out)]
             subprocess.run(words, check=True, capture_output=True)
             with np.load(out) as found:
                 self.seconds = tuple(found["seconds"].tolist())
                 return found["probabilities"]
-
-
-def _lacks(data: str, model: str) -> str:
-    """Return why a model is omitted; empty where it is not."""
-    if model.endswith("Dirichlet") and data == "waves":
-        return "it has one class per row"
-    if not model.startswith("GPyTorch"):
-        return ""
-    words = [str(_PYTHON), "-c", "import gpytorch"]
-    has = _PYTHON.exists() and subprocess.run(words, capture_output=True, check=False).returncode == 0
-    return "" if has else f"GPyTorch is not installed for {_PYTHON}"
 
 
 _MODELS: dict[str, Callable[[int], Any]] = {
@@ -154,8 +147,8 @@ _MODELS: dict[str, Callable[[int], Any]] = {
         "cross_validation", uncertainty="laplace", label_covariance=_FACTORS, tie="class"
     ),
     "scikit-learn": _theirs,
-    "GPyTorch, coregionalized": lambda _: _Peer("coregionalized"),
-    "GPyTorch, Dirichlet": lambda _: _Peer("Dirichlet"),
+    "GPyTorch, coregionalized": lambda _: _Peer("GPyTorch"),
+    "GPflow, coregionalized": lambda _: _Peer("GPflow"),
 }
 
 
@@ -233,8 +226,9 @@ def main(arguments: Any) -> None:
         words = {"probabilities of the scores": None, "averaged": "laplace"}
         cases = [{"data": "made", "rows": _LARGE["rows"], "model": model, "seed": 0} for model in words]
     for case in cases:
-        if why := "" if arguments.large else _lacks(case["data"], case["model"]):
-            print(f"left out: {case['model']} on {case['data']}: {why}")
+        made = None if arguments.large else _MODELS[case["model"]](1)
+        if isinstance(made, _Peer) and not made.is_there():
+            print(f"left out: {case['model']}, which is not installed for {made.python}")
         elif record.wants(case):
             found = measure_large(words[case["model"]]) if arguments.large else measure(
                 case["data"], case["model"], case["seed"], case["rows"]

@@ -1,10 +1,9 @@
 """GPyTorch's Gaussian processes for classes and labels, as its documented examples fit them.
 
-"coregionalized" is the variational linear model of coregionalization (its example of SVGP for several tasks:
-inducing points, Adam with rate 0.1) with a Bernoulli likelihood per label, or one softmax of classes;
-"Dirichlet" is the exact regression on transformed classes (its example of Dirichlet classification).
+It is the variational linear model of coregionalization (its example of SVGP for several tasks: inducing
+points, Adam with rate 0.1) with a Bernoulli likelihood per label, or one softmax of classes.
 
-Usage: ``python -m benchmarks.peers.gpytorch_classes MODEL IN.npz OUT.npz``; IN holds X, y and new, y of shape
+Usage: ``python -m benchmarks.peers.gpytorch_classes IN.npz OUT.npz``; IN holds X, y and new, y of shape
 (n,) with classes from 0 or (n, L) with 0 and 1; OUT gets probabilities and seconds.
 """
 
@@ -16,24 +15,18 @@ import gpytorch
 import numpy as np
 import torch
 
-_LATENTS, _POINTS, _EPOCHS, _EXACT_EPOCHS, _SAMPLES = 3, 50, 300, 150, 256
+_LATENTS, _POINTS, _EPOCHS, _SAMPLES = 3, 50, 300, 256
 
 
 class Coregionalized(gpytorch.models.ApproximateGP):
     def __init__(self, points: Any, tasks: int) -> None:
-        latents = min(_LATENTS, tasks)
+        latents, kinds = min(_LATENTS, tasks), gpytorch.variational
         batch = torch.Size([latents])
-        inner = gpytorch.variational.VariationalStrategy(
-            self,
-            points.repeat(latents, 1, 1),
-            gpytorch.variational.CholeskyVariationalDistribution(points.shape[0], batch_shape=batch),
-            learn_inducing_locations=True,
-        )
-        super().__init__(
-            gpytorch.variational.LMCVariationalStrategy(
-                inner, num_tasks=tasks, num_latents=latents, latent_dim=-1
-            )
-        )
+        own = kinds.CholeskyVariationalDistribution(points.shape[0], batch_shape=batch)
+        points = points.repeat(latents, 1, 1)
+        inner = kinds.VariationalStrategy(self, points, own, learn_inducing_locations=True)
+        many = {"num_tasks": tasks, "num_latents": latents, "latent_dim": -1}
+        super().__init__(kinds.LMCVariationalStrategy(inner, **many))
         self.mean_module = gpytorch.means.ConstantMean(batch_shape=batch)
         self.covar_module = gpytorch.kernels.ScaleKernel(
             gpytorch.kernels.RBFKernel(batch_shape=batch), batch_shape=batch
@@ -41,18 +34,6 @@ class Coregionalized(gpytorch.models.ApproximateGP):
 
     def forward(self, x: Any) -> Any:
         return gpytorch.distributions.MultivariateNormal(self.mean_module(x), self.covar_module(x))
-
-
-class Exact(gpytorch.models.ExactGP):
-    def __init__(self, x: Any, y: Any, likelihood: Any, classes: int) -> None:
-        super().__init__(x, y, likelihood)
-        batch = torch.Size([classes])
-        self.mean_module = gpytorch.means.ConstantMean(batch_shape=batch)
-        self.covar_module = gpytorch.kernels.ScaleKernel(
-            gpytorch.kernels.RBFKernel(batch_shape=batch), batch_shape=batch
-        )
-
-    forward = Coregionalized.forward
 
 
 def coregionalized(X: Any, y: Any) -> Any:
@@ -75,7 +56,16 @@ def coregionalized(X: Any, y: Any) -> Any:
         fitted = likelihood.expected_log_prob(y.to(X.dtype), model(X)).sum()
         return (model.variational_strategy.kl_divergence().sum() - fitted) / len(X)
 
-    _descend(model, likelihood, loss, _EPOCHS)
+    model.train()
+    likelihood.train()
+    free = {id(one): one for one in [*model.parameters(), *likelihood.parameters()]}
+    adam = torch.optim.Adam(list(free.values()), lr=0.1)
+    for _ in range(_EPOCHS):
+        adam.zero_grad()
+        loss().backward()
+        adam.step()
+    model.eval()
+    likelihood.eval()
 
     def probabilities(new: Any) -> Any:
         found = likelihood(model(new)).probs
@@ -84,41 +74,13 @@ def coregionalized(X: Any, y: Any) -> Any:
     return probabilities
 
 
-def dirichlet(X: Any, y: Any) -> Any:
-    classes = int(y.max()) + 1
-    likelihood = gpytorch.likelihoods.DirichletClassificationLikelihood(y, learn_additional_noise=True)
-    model = Exact(X, likelihood.transformed_targets, likelihood, classes)
-    bound = gpytorch.mlls.ExactMarginalLogLikelihood(likelihood, model)
-    _descend(model, likelihood, lambda: -bound(model(X), likelihood.transformed_targets).sum(), _EXACT_EPOCHS)
-
-    def probabilities(new: Any) -> Any:
-        samples = model(new).sample(torch.Size((_SAMPLES,))).exp()
-        return (samples / samples.sum(-2, keepdim=True)).mean(0).T
-
-    return probabilities
-
-
-def _descend(model: Any, likelihood: Any, loss: Any, epochs: int) -> None:
-    model.train()
-    likelihood.train()
-    free = {id(one): one for one in [*model.parameters(), *likelihood.parameters()]}
-    adam = torch.optim.Adam(list(free.values()), lr=0.1)
-    for _ in range(epochs):
-        adam.zero_grad()
-        value = loss()
-        value.backward()
-        adam.step()
-    model.eval()
-    likelihood.eval()
-
-
-def main(name: str, given: str, out: str) -> None:
+def main(given: str, out: str) -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     with np.load(given) as file:
         X, y, new = (torch.from_numpy(file[key]) for key in ("X", "y", "new"))
     begin = time.process_time()
-    found = {"coregionalized": coregionalized, "Dirichlet": dirichlet}[name](X.float(), y)
+    found = coregionalized(X.float(), y)
     fitted = time.process_time()
     with torch.no_grad(), gpytorch.settings.num_likelihood_samples(_SAMPLES):
         probabilities = found(new.float()).double()

@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-from labelweave import GraphGrowth, LabelGraphClassifier, load
+from labelweave import GraphGrowth, LabelGraphClassifier
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Number
 from labelweave.testing import CliqueFeatures
@@ -28,9 +28,7 @@ class Products(CliqueFeatures):
 
 
 class Same(CliqueFeatures):
-    """What cliques have without features of their own."""
-
-    def of(self, X, clique):
+    def of(self, X, clique):  # what cliques have without features of their own
         return np.column_stack([X, np.ones(len(X))])
 
 
@@ -168,11 +166,10 @@ def test_checkpoints_and_clones_and_threads(tmp_path):
     np.testing.assert_array_equal(model.fit(X, Y).decision_function(X), twin.decision_function(X))
 
 
-def test_files_hold_a_registered_class_and_never_code(tmp_path):
+def test_files_hold_a_registered_class_and_never_code(tmp_path, reloaded):
     X, Y = rows()
     model = LabelGraphClassifier(CLIQUES, 0.05, inputs=Products(2.0)).fit(X, Y)
-    model.save(tmp_path / "m.lw")
-    again = load(tmp_path / "m.lw")
+    again = reloaded(model)
     assert isinstance(again.inputs, Products)
     assert again.scorer_.clique_features.power == 2
     np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
@@ -182,19 +179,12 @@ def test_files_hold_a_registered_class_and_never_code(tmp_path):
     assert not (tmp_path / "n.lw").exists()
 
 
-class Odd(CliqueFeatures):
-    def __init__(self, shapes):
-        self.shapes = shapes
-
-    def of(self, X, clique):
-        return np.ones((len(X) - self.shapes[0], 2 + self.shapes[1] * clique[0]))
-
-
 def test_features_of_a_wrong_shape_are_refused():
     X, Y = rows()
-    for shapes in ((1, 0), (0, 1)):
+    for few, more in ((1, 0), (0, 1)):
+        own = {"of": lambda _, X, clique, few=few, more=more: np.ones((len(X) - few, 2 + more * clique[0]))}
         with pytest.raises(ValueError, match="one for each of X, and 2 columns for every clique"):
-            LabelGraphClassifier(CLIQUES, inputs=Odd(shapes)).fit(X, Y)
+            LabelGraphClassifier(CLIQUES, inputs=type("Odd", (CliqueFeatures,), own)()).fit(X, Y)
     with pytest.raises(ValueError, match="inputs"):
         LabelGraphClassifier(CLIQUES, inputs=lambda X, clique: X).fit(X, Y)
 

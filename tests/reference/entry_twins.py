@@ -15,7 +15,15 @@ def squared_hinge(sign, score):
     return 0.5 * max(0.0, 1 - sign * score) ** 2
 
 
-LOSSES = {"squared_error": squared, "log_loss": logistic, "squared_hinge": squared_hinge}
+def asymmetric(sign, score, focusing=4.0, shift=0.05):
+    """Ridnik et al., equations 5 to 7, with no focusing of positive labels."""
+    share = 1 / (1 + np.exp(-score))
+    shifted = max(share - shift, 0)
+    return -np.log(share) if sign > 0 else -(shifted**focusing) * np.log(1 - shifted)
+
+
+CONVEX = {"squared_error": squared, "log_loss": logistic, "squared_hinge": squared_hinge}
+LOSSES = CONVEX | {"asymmetric": asymmetric}
 
 
 class EntriesTwin:
@@ -35,11 +43,10 @@ class EntriesTwin:
     def gradients(self, image, fixed):
         """D of equation 9."""
         signs, scores = self.signs, image @ fixed.T
-        if self.loss == "squared_error":
-            return self.weights * (scores - (signs > 0))
         if self.loss == "log_loss":
             return self.weights * -signs / (1 + np.exp(signs * scores))
-        return self.weights * -signs * np.maximum(0, 1 - signs * scores)
+        short = -signs * np.maximum(0, 1 - signs * scores)
+        return self.weights * (scores - (signs > 0) if self.loss == "squared_error" else short)
 
     def curvatures(self, image, fixed):
         signs, scores = self.signs, image @ fixed.T

@@ -97,18 +97,12 @@ def test_a_broken_loss_is_found(methods, message):
 
 
 def test_a_loss_that_bends_down_is_found():
-    class Bent(SquaredEntryLoss):
-        def value(self, signs, scores):
-            return -super().value(signs, scores)
+    def turned(name):
+        return lambda self, signs, scores: -getattr(SquaredEntryLoss, name)(self, signs, scores)
 
-        def gradient(self, signs, scores):
-            return -super().gradient(signs, scores)
-
-        def curvature(self, signs, scores):
-            return -super().curvature(signs, scores)
-
+    bent = {name: turned(name) for name in ("value", "gradient", "curvature")}
     with pytest.raises(testing.ContractError, match="the curvature of a convex loss is at least 0"):
-        testing.check_loss(Bent())
+        testing.check_loss(_changed(SquaredEntryLoss, **bent))
 
 
 def test_derivatives_by_parameters_rather_than_their_logarithms_are_found():

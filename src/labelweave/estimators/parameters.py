@@ -27,6 +27,7 @@ from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.flip_rates import FlipRates
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import Made, Sizes, refuse
+from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from labelweave.solvers import Solver
 
 KernelLike: TypeAlias = str | Kernel | Callable[..., Any]
@@ -171,6 +172,7 @@ FACTS: dict[str, Callable[[Any], bool]] = {
         isinstance(one, WeightedCovariance) for one in _parts(model.label_covariance)
     ),
     "an own loss": lambda model: not isinstance(model.loss, str),
+    "no convex loss": lambda model: not ENTRY_LOSSES.get(model.loss, model.loss).is_convex,
     "no ridge": lambda model: (
         model._ranks is None and (model.loss, model.penalty) != ("squared_error", "ridge")
     ),
@@ -250,6 +252,12 @@ RULES = (
     Rule("penalty", "no bound", lambda value: value != "trace_bound",
          "`penalty='trace_bound'` needs `alpha` > 0, the largest trace norm, and a number as `rank`; for a "
          "RankSearch use `penalty='trace_norm'`, with the same solutions.", _LOW),
+    Rule("penalty", "no convex loss", lambda value: value != "trace_bound",
+         "`penalty='trace_bound'` is for convex losses, but `loss` is {of.loss!r}; use "
+         "`penalty='trace_norm'`.", _LOW),
+    Rule("loss", "any fit", lambda value: getattr(value, "is_convex", True),
+         "`loss={value}` is not convex, but Newton's method needs a convex one; use `loss='log_loss'`, or "
+         "LowRankClassifier.", _LOGISTIC),
     Rule("hyperparameters", "no ridge", ("fixed",),
          "`hyperparameters='learn'` is for `loss='squared_error'` with `penalty='ridge'`, but they are "
          "{of.loss!r} and {of.penalty!r}; use these, or a RankSearch over `alphas`.", _LOW),
@@ -271,7 +279,7 @@ RULES = (
     Rule("checkpoint uncertainty", "a device", (None,), _OF_NUMPY),
     Rule("kernel_rank", "a device", (None,), _OF_NUMPY, _LOGISTIC),
     Rule("criterion", "a device", ("cross_validation",), _OF_NUMPY),
-    Rule("loss", "a device", ("log_loss", "squared_error", "squared_hinge"), _OF_NUMPY),
+    Rule("loss", "a device", ("log_loss", "squared_error", "squared_hinge", "asymmetric"), _OF_NUMPY),
     Rule("uncertainty", "partitions", (None,), _OF_MEMORY),
     Rule("warm_start", "partitions", (False,), _OF_MEMORY, f"{_LOGISTIC} {_GRAPH} {_LOW} {_MARGIN}"),
     Rule("scaling", "partitions", ("none",), _OF_MEMORY),

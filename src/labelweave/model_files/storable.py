@@ -29,6 +29,10 @@ class Storable(Protocol):
 class StoredParameters:
     """Base of classes stored as their constructor parameters, kept as attributes of the same names."""
 
+    def __repr__(self) -> str:
+        kept = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({kept})"
+
     def to_state(self) -> dict[str, Any]:
         """Return what a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}

@@ -223,9 +223,9 @@ def check_loss(loss: EntryLoss) -> None:
     """Check that a loss meets the requirements of the solvers.
 
     The check uses both signs and scores of many magnitudes.  It verifies that all methods work entry by
-    entry, keep single precision and return finite numbers; that the loss is convex; that gradient and
-    curvature match finite differences; that the conjugate is that of the loss; and that a class registered
-    for model files can be saved and loaded.
+    entry, keep single precision and return finite numbers; that the loss is convex, unless ``is_convex`` is
+    false; that gradient and curvature match finite differences; that the conjugate is that of a convex loss;
+    and that a class registered for model files can be saved and loaded.
 
     Parameters
     ----------
@@ -261,7 +261,8 @@ def check_loss(loss: EntryLoss) -> None:
             signs = np.full(scores.shape, sign)
             _check_forms(loss, signs, scores)
             _check_slopes(loss, signs, scores, scale)
-            _check_conjugate(loss, signs, scores)
+            if loss.is_convex:
+                _check_conjugate(loss, signs, scores)
     _check_unobserved(loss)
     require(np.isfinite(float(loss.threshold)), f"{name}.threshold is {loss.threshold}; it must be finite.")
     _check_stored(loss, f"{name}.value, loaded from a model file,")
@@ -301,10 +302,11 @@ def _check_slopes(loss: EntryLoss, signs: Numbers, scores: Numbers, scale: float
     require(
         bends[1][low] >= 0,
         f"{name}.curvature at sign {signs[low]:g} and score {scores[low]:.6g} is {bends[1][low]:.6g}; "
-        "the curvature of a convex loss is at least 0.",
+        "the curvature of a convex loss is at least 0; return 0 where another one bends down.",
     )
-    size = float(np.abs(slopes[1]).max())
-    _between(f"{name}.curvature", signs, scores, (slopes[2] - slopes[0]) / (2 * step), bends, size / step)
+    size, difference = float(np.abs(slopes[1]).max()), (slopes[2] - slopes[0]) / (2 * step)
+    difference = difference if loss.is_convex else np.maximum(difference, 0.0)
+    _between(f"{name}.curvature", signs, scores, difference, bends, size / step)
 
 
 def _between(

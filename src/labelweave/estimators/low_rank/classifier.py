@@ -98,10 +98,11 @@ class LowRankClassifier(KernelClassifier):
         The rank k, a share of the number of labels (0 < rank <= 1.0), or a search, which chooses rank and
         lambda by cross-validation.  Ranks larger than the factors' product can have are reduced to the
         largest possible one, which changes no model; ``rank_`` has it.
-    loss : {"squared_error", "log_loss", "squared_hinge"} or EntryLoss, default="squared_error"
-        The loss of an entry: half the squared distance to 1 or 0, logistic, half the squared hinge, or a
-        custom one (:mod:`labelweave.testing`).  Only the squared loss of fully observed labels takes time
-        in proportion to positive entries rather than all.
+    loss : {"squared_error", "log_loss", "squared_hinge", "asymmetric"} or EntryLoss, default="squared_error"
+        The loss of an entry: half the squared distance to 1 or 0, logistic, half the squared hinge,
+        :class:`AsymmetricLoss` for rare labels, which is not convex, or a custom one
+        (:mod:`labelweave.testing`).  Only the squared loss of fully observed labels takes time in proportion
+        to positive entries rather than all.
     alpha : float, default=1.0
         lambda, the weight of the penalty.  With 0 the result is a least-norm one where features do not
         determine it; where they separate the labels a logistic loss has no minimum, and ``tol`` or
@@ -215,7 +216,7 @@ class LowRankClassifier(KernelClassifier):
         lower it; 0 proves a global optimum.  A rank that binds keeps it above 0: a higher one would reach a
         lower objective.  With "ridge", where the solution is exact (squared loss, fully observed, at a size
         where this pays): the share by which others of this rank could, only rounding.  Otherwise NaN, also
-        where the objective is at the level of rounding.
+        with a loss that is not convex, or where the objective is at the level of rounding.
     best_rank_, best_alpha_, best_score_ : int, float, float
         With a :class:`RankSearch` the chosen rank and lambda, and their mean score over folds.
     cv_results_ : dict of str to ndarray of shape (pairs,)

@@ -30,7 +30,7 @@ from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.label_entries import EntryWeights, LabelEntries
 from labelweave.problems.losses.entry_losses import EntryLoss
-from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, RowsLoss
+from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, RowsLoss, make_entry_loss
 from labelweave.problems.reduced_rank_ridge import ReducedRankRidge, RidgeSizes
 from labelweave.solvers import Status, TraceRecord
 from labelweave.solvers.alternating_minimization import AlternatingMinimization, AlternatingState
@@ -324,7 +324,8 @@ def fit_factors(
             pair = problem.within(pair, settings.most)
         end = Start(*map(to_numpy, (problem.label_factor(pair), pair.features)))
         end = end if ready.triangle is None else replace(end, features=None)
-        bound = problem.lower_bound(pair, settings.most)
+        is_convex = make_entry_loss(settings.loss).is_convex
+        bound = problem.lower_bound(pair, settings.most) if is_convex else -np.inf
         factors = to_numpy(pair.features), to_numpy(pair.labels)
         found = _fitted(ready, settings, *factors, status, list(state.trace), end)
         loss, penalty = problem.loss_and_penalty(pair)

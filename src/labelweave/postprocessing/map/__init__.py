@@ -1,5 +1,5 @@
 """Best labelings of clique graphs (MAP inference), with a bound for every example."""
 
-from labelweave.postprocessing.map.map_inference import MapInference, MapResult, shift_by_costs
+from labelweave.postprocessing.map.map_inference import MapInference, MapResult
 
-__all__ = ["MapInference", "MapResult", "shift_by_costs"]
+__all__ = ["MapInference", "MapResult"]

@@ -14,8 +14,6 @@ from labelweave.foundation.array_types import Array, Floats, PerLabel
 from labelweave.foundation.arrays import Workers, numbers_of, panels
 from labelweave.foundation.loops.map.arrays import Limits, MapPlan, MapWorkspace, allocate_workspace
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.labels.label_matrix import LabelMatrix
-from labelweave.labels.label_names import labels_of_columns
 from labelweave.labels.label_tables import shown_name
 from labelweave.postprocessing.map.plan import ComponentOrder, compile_plan, component_orders
 
@@ -183,54 +181,6 @@ class MapInference:
         self._on_panels(score, len(own), workers)
         return margins
 
-    def loss_augmented(
-        self,
-        unary: Any,
-        tables: Any,
-        truth: Any,
-        costs: tuple[Any, Any] = (1.0, 1.0),
-        workers: Workers | None = None,
-    ) -> MapResult:
-        """Find the labels of every row with the largest score plus loss against the truth.
-
-        For the scores and workers see :meth:`solve`.
-
-        Parameters
-        ----------
-        truth : LabelMatrix, or what it reads
-            The true labels, columns with names found by name; what is unobserved, or as likely as not, costs
-            nothing.
-        costs : pair of float or of array-like that broadcasts to (n, L), default=(1.0, 1.0)
-            The costs of saying 1 where the truth is 0, and of saying 0 where it is 1.
-
-        Returns
-        -------
-        MapResult
-            Labels, and values and bounds that count the loss.
-
-        Raises
-        ------
-        ValueError
-            If shapes do not fit, or scores, their sums or costs are not finite.
-        """
-        own, _ = _checked_scores(self.graph, unary, tables)
-        signs = self._signs(truth, own.shape)
-        shifted, constants = shift_by_costs(own, signs, *_checked_costs(costs, own.shape))
-        found = self.solve(shifted, tables, workers=workers)
-        return MapResult(found.labels, found.values + constants, found.bounds + constants)
-
-    def _signs(self, truth: Any, shape: tuple[int, ...]) -> npt.NDArray[np.int8]:
-        """Read true labels as signs, 0 where unobserved, with the columns of the graph's labels."""
-        labels = LabelMatrix.from_any(truth).most_likely()
-        if labels.shape != shape:
-            raise ValueError(
-                f"truth has shape {labels.shape} but unary has shape {shape}; pass the same rows."
-            )
-        signs = np.empty(shape, np.int8)
-        names, n_labels = self.graph.label_names, self.graph.n_labels
-        signs[:, labels_of_columns(labels.names, names, n_labels, "truth")] = labels.to_signs()
-        return signs
-
     def _on_panels(
         self, work: Callable[[MapWorkspace, slice], None], n_rows: int, workers: Workers | None
     ) -> None:
@@ -319,42 +269,6 @@ def _checked_clamp(graph: CliqueGraph, clamp: Any | None, n_rows: int) -> npt.ND
             "is 0 or 1 for a label that is held and -1 for one that is free."
         )
     return np.ascontiguousarray(held, np.int8)
-
-
-def _checked_costs(costs: Any, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-    """Check the costs of a 1 instead of a 0, and of the reverse; return both as (n, L)."""
-    if not isinstance(costs, (tuple, list)) or len(costs) != 2:
-        raise ValueError(
-            f"costs is {costs!r}; pass a pair: the costs of a 1 in place of a 0, and of a 0 in place of a 1."
-        )
-    return _written_out(costs[0], shape), _written_out(costs[1], shape)
-
-
-def _written_out(costs: Any, shape: tuple[int, ...]) -> Floats:
-    given = np.asarray(costs, np.float64)
-    if not np.isfinite(given).all():
-        raise ValueError("costs has an entry that is not finite; pass finite costs of errors.")
-    try:
-        return np.broadcast_to(given, shape)
-    except ValueError:
-        raise ValueError(
-            f"costs has an entry of shape {given.shape}; pass one number, {shape[1]} for the labels, or "
-            f"{shape[0]} x {shape[1]} for rows and labels."
-        ) from None
-
-
-def shift_by_costs(
-    unary: Floats, signs: npt.NDArray[np.int8], false_positive_cost: Any = 1.0, false_negative_cost: Any = 1.0
-) -> tuple[Floats, Floats]:
-    """Put a loss that is a sum over labels into the labels' own scores (n, L).
-
-    signs (n, L): the truth: 1, -1, and 0 where it is unobserved, which costs nothing.
-    Returns also what the loss adds to the score of any labeling of a row beyond that.
-    """
-    is_negative, is_positive = signs < 0, signs > 0
-    missed = np.where(is_positive, false_negative_cost, 0.0)
-    shifted = unary + np.where(is_negative, false_positive_cost, 0.0) - missed
-    return np.asarray(shifted), np.asarray(missed.sum(axis=1))
 
 
 def _searched_labels(plan: MapPlan) -> npt.NDArray[np.int64]:

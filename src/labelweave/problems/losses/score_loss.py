@@ -18,7 +18,7 @@ loss at the target q is, touches it at u and lies above it elsewhere.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -86,7 +86,8 @@ class ShiftedLoss:
 
     def __init__(self, loss: ScoreLoss, known: RowsByLabels, *, is_separate: bool) -> None:
         self.loss, self.known, self.is_separate, self.shape = loss, known, is_separate, loss.shape
-        self.least = loss.least
+        self.least, self.curve, self.root = loss.least, loss.curve, loss.root
+        self.mean_curvature, self.row_curvatures = loss.mean_curvature, loss.row_curvatures
 
     def _shifted(self, scores: Array, rows: slice, groups: Array) -> Array:
         known = self.known[rows]
@@ -95,18 +96,6 @@ class ShiftedLoss:
 
     def evaluate(self, scores: Array, rows: slice, groups: Array) -> ScoreEvaluation:
         return self.loss.evaluate(self._shifted(scores, rows, groups), rows, groups)
-
-    def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
-        return self.loss.curve(state, vectors, rows, groups)
-
-    def mean_curvature(self, state: Array, rows: slice, groups: Array) -> Array:
-        return self.loss.mean_curvature(state, rows, groups)
-
-    def row_curvatures(self, state: Array, rows: slice, groups: Array) -> Array:
-        return self.loss.row_curvatures(state, rows, groups)
-
-    def root(self, state: Array, rows: slice, groups: Array) -> Root:
-        return self.loss.root(state, rows, groups)
 
     def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
         return self.loss.trace_gradient(self._shifted(scores, rows, groups), covariances, rows, groups)
@@ -240,13 +229,11 @@ class ColumnsLoss:
         traces = [loss.row_curvatures(state[:, :, part], rows, groups) for loss, part in self.columns]
         return np.asarray(sum(traces))
 
-    def root(self, state: Array, rows: slice, groups: Array) -> Root:
+    def root(self, *_: Any) -> Any:
         """Raise, as a row has one share vector per column; the fit refuses what needs it."""
         raise NotImplementedError("columns of classes have no root of rank one")
 
-    def trace_gradient(self, scores: Array, covariances: Array, rows: slice, groups: Array) -> Array:
-        """Raise as :meth:`root`, which the marginal likelihood needs as well."""
-        raise NotImplementedError("columns of classes have no root of rank one")
+    trace_gradient = root
 
 
 def _are_own(table: Array, codes: Array) -> Array:

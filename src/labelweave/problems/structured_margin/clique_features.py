@@ -28,10 +28,6 @@ class CliqueFeatures(StoredParameters, ABC):
     class that is registered with ``@storable`` is stored by name, and others are refused.
     """
 
-    def __repr__(self) -> str:
-        kept = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({kept})"
-
     @abstractmethod
     def of(self, X: Any, clique: tuple[int, ...]) -> Any:
         """Return the features of rows for a clique.
