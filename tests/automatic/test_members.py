@@ -82,13 +82,16 @@ def test_a_tree_is_that_of_scikit_learn():
     tree = BinnedRows.of_rows(values).grown(targets, weights, 3)
     draws = np.random.RandomState(3).randint(0, 300, 300)
     drawn = weights * np.bincount(draws, minlength=300)
-    peer = DecisionTreeRegressor(random_state=0).fit(values, targets, drawn)
-    new = np.arange(-1, 51, 0.5)[:, None]
-    ours, theirs = tree.leaves(new)[:, 0], peer.apply(new)
-    assert_array_equal(
-        np.unique(ours, return_index=True)[1], np.sort(np.unique(theirs, return_index=True)[1])
-    )
-    assert tree.n_leaves == peer.get_n_leaves()
+    peer = DecisionTreeRegressor(random_state=0).fit(values, targets, drawn).tree_
+    assert tree.n_leaves == peer.n_leaves
+    pairs = [(0, 0)]  # of nodes here and there
+    while pairs:
+        here, there = pairs.pop()
+        assert (tree.feature[here] < 0) == (peer.children_left[there] < 0)
+        if tree.feature[here] >= 0:
+            assert tree.threshold[here] == peer.threshold[there]
+            others = peer.children_left[there], peer.children_right[there]
+            pairs += zip(tree.children[here], others, strict=True)
 
 
 def test_bins_divide_the_values_of_a_feature_in_order():

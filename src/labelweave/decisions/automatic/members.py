@@ -318,8 +318,8 @@ class KernelFactor:
         """Return ridge regressions on the rows of the other folds, or of all for None."""
         rows = slice(None) if fold is None else table.split(fold)[0]
         ridge = OutOfFoldFactorRidge(placed(self.factor[rows]), table.weights[rows])
-        products = sum(one for key, one in self.products.items() if key != fold)
-        ridge.use_products(placed(products))
+        products = [one for key, one in self.products.items() if key != fold]
+        ridge.use_products(placed(np.sum(products, axis=0)))
         return ridge
 
 
@@ -344,8 +344,8 @@ def ridge_scores(
     """Score the rows of a fold with ridge regressions on the others: shape (penalties, n, L)."""
     train, held = table.split(fold)
     if shared is None:
-        ridge = KernelRidge(_blended(kernel, forest), table.rows(train))
-        return ridge.scores(table.features.rows(held), penalties)
+        alone = KernelRidge(_blended(kernel, forest), table.rows(train))
+        return alone.scores(table.features.rows(held), penalties)
     targets, ridge = table.targets[train], shared.ridge(table, fold)
     fits = (ridge.coefficients(targets, float(penalty)) for penalty in penalties)
     block = placed(shared.factor[held])
