@@ -5,6 +5,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CORE := $(VENV)/.core-installed
 
+# Bytecode is kept wherever make runs: else each process compiles all modules and the assertions of tests again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # A test that hangs shows where, and fails.
 NO_HANGS := -o faulthandler_timeout=900 -o faulthandler_exit_on_timeout=true --max-worker-restart=0
 

@@ -1,149 +1,61 @@
 """Classification with related labels: models that carry certificates."""
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from labelweave.foundation import views as _views
+from labelweave.foundation.views import names_on_use
 
 if TYPE_CHECKING:
-    from labelweave import (
-        dask,
-        datasets,
-        decisions,
-        display,
-        kernels,
-        metrics,
-        noise,
-        postprocessing,
-        report,
-        splits,
-    )
-    from labelweave.app.active import suggest_queries
-    from labelweave.decisions import (
-        CalibratedLabelClassifier,
-        ConformalLabelClassifier,
-        HierarchicalClassifier,
-        LabelTextClassifier,
-        TunedThresholdClassifier,
-    )
-    from labelweave.decisions.automatic import AutoLabelClassifier
-    from labelweave.decisions.comparison import compare
-    from labelweave.decisions.stored_models import load
-    from labelweave.estimators import (
-        BinaryRelevance,
-        GraphGrowth,
-        HyperparameterSearch,
-        KernelLogisticClassifier,
-        LabelGraphClassifier,
-        LabelTreeClassifier,
-        LowRankClassifier,
-        MaxMarginClassifier,
-        RankSearch,
-        TableModel,
-        UnobservedLabelWarning,
-        ZeroShotClassifier,
-    )
-    from labelweave.foundation.config import config_context, set_config
-    from labelweave.labels import (
-        ClassProbabilities,
-        CliqueGraph,
-        LabelCovariance,
-        LabelMatrix,
-        LabelMean,
-        LabelText,
-        Taxonomy,
-        read_class_columns,
-    )
-    from labelweave.model_files.pipelines import save
+    from labelweave import dask as dask
+    from labelweave import datasets as datasets
+    from labelweave import decisions as decisions
+    from labelweave import kernels as kernels
+    from labelweave import metrics as metrics
+    from labelweave import postprocessing as postprocessing
+    from labelweave import splits as splits
+    from labelweave import testing as testing
+    from labelweave.app import display as display
+    from labelweave.app import noise as noise
+    from labelweave.app import report as report
+    from labelweave.app.active import suggest_queries as suggest_queries
+    from labelweave.decisions import CalibratedLabelClassifier as CalibratedLabelClassifier
+    from labelweave.decisions import ConformalLabelClassifier as ConformalLabelClassifier
+    from labelweave.decisions import HierarchicalClassifier as HierarchicalClassifier
+    from labelweave.decisions import LabelTextClassifier as LabelTextClassifier
+    from labelweave.decisions import TunedThresholdClassifier as TunedThresholdClassifier
+    from labelweave.decisions.automatic import AutoLabelClassifier as AutoLabelClassifier
+    from labelweave.decisions.comparison import compare as compare
+    from labelweave.decisions.stored_models import load as load
+    from labelweave.estimators import BinaryRelevance as BinaryRelevance
+    from labelweave.estimators import GraphGrowth as GraphGrowth
+    from labelweave.estimators import HyperparameterSearch as HyperparameterSearch
+    from labelweave.estimators import KernelLogisticClassifier as KernelLogisticClassifier
+    from labelweave.estimators import LabelGraphClassifier as LabelGraphClassifier
+    from labelweave.estimators import LabelTreeClassifier as LabelTreeClassifier
+    from labelweave.estimators import LowRankClassifier as LowRankClassifier
+    from labelweave.estimators import MaxMarginClassifier as MaxMarginClassifier
+    from labelweave.estimators import RankSearch as RankSearch
+    from labelweave.estimators import TableModel as TableModel
+    from labelweave.estimators import UnobservedLabelWarning as UnobservedLabelWarning
+    from labelweave.estimators import ZeroShotClassifier as ZeroShotClassifier
+    from labelweave.foundation.config import config_context as config_context
+    from labelweave.foundation.config import set_config as set_config
+    from labelweave.labels import ClassProbabilities as ClassProbabilities
+    from labelweave.labels import CliqueGraph as CliqueGraph
+    from labelweave.labels import LabelCovariance as LabelCovariance
+    from labelweave.labels import LabelMatrix as LabelMatrix
+    from labelweave.labels import LabelMean as LabelMean
+    from labelweave.labels import LabelText as LabelText
+    from labelweave.labels import Taxonomy as Taxonomy
+    from labelweave.labels import read_class_columns as read_class_columns
+    from labelweave.model_files.pipelines import save as save
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "AutoLabelClassifier",
-    "BinaryRelevance",
-    "CalibratedLabelClassifier",
-    "ClassProbabilities",
-    "CliqueGraph",
-    "ConformalLabelClassifier",
-    "GraphGrowth",
-    "HierarchicalClassifier",
-    "HyperparameterSearch",
-    "KernelLogisticClassifier",
-    "LabelCovariance",
-    "LabelGraphClassifier",
-    "LabelMatrix",
-    "LabelMean",
-    "LabelText",
-    "LabelTextClassifier",
-    "LabelTreeClassifier",
-    "LowRankClassifier",
-    "MaxMarginClassifier",
-    "RankSearch",
-    "TableModel",
-    "Taxonomy",
-    "TunedThresholdClassifier",
-    "UnobservedLabelWarning",
-    "ZeroShotClassifier",
-    "compare",
-    "config_context",
-    "dask",
-    "datasets",
-    "decisions",
-    "display",
-    "kernels",
-    "load",
-    "metrics",
-    "noise",
-    "postprocessing",
-    "read_class_columns",
-    "report",
-    "save",
-    "set_config",
-    "splits",
-    "suggest_queries",
-    "testing",
-]
-
 # imported when first used: the command line's help needs none of them
-_PACKAGES = ("estimators", "labels", "decisions")  # each has what it names in its ``__all__``
-_HOMES = {
-    "AutoLabelClassifier": "labelweave.decisions.automatic",
-    "compare": "labelweave.decisions.comparison",
-    "config_context": "labelweave.foundation.config",
-    "load": "labelweave.decisions.stored_models",
-    "suggest_queries": "labelweave.app.active",
-    "save": "labelweave.model_files.pipelines",
-    "set_config": "labelweave.foundation.config",
-}
-_MODULES = {
-    "dask": "labelweave.dask",
-    "datasets": "labelweave.datasets",
-    "decisions": "labelweave.decisions",
-    "display": "labelweave.app.display",
-    "kernels": "labelweave.kernels",
-    "metrics": "labelweave.metrics",
-    "noise": "labelweave.app.noise",
-    "postprocessing": "labelweave.postprocessing",
-    "report": "labelweave.app.report",
-    "splits": "labelweave.splits",
-    "testing": "labelweave.testing",
-}
+__getattr__, __dir__, __all__ = names_on_use(__name__, __file__)
 
-
-_views = import_module("labelweave.foundation.views")
 _views.register("picture", lambda: __getattr__("display").LabelCovarianceDisplay.from_covariance)
 _views.register("facts", lambda: import_module("labelweave.app.facts").facts_html)
 _views.register("answer", lambda: __getattr__("dask").answer)
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return import_module(_MODULES[name])
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    if name in __all__:
-        packages = (import_module(f"labelweave.{package}") for package in _PACKAGES)
-        return next(getattr(package, name) for package in packages if name in package.__all__)
-    raise AttributeError(f"module 'labelweave' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})

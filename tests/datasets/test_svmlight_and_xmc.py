@@ -262,7 +262,7 @@ def test_a_byte_that_is_not_utf8(tmp_path, written, said):
 
 
 def test_faults_in_later_blocks_name_their_line(tmp_path, monkeypatch):
-    monkeypatch.setattr("labelweave.datasets.xmc.read_blocks", lambda path: read_blocks(path, 16))
+    monkeypatch.setattr("labelweave.datasets.data_file.read_blocks", lambda path, *_: read_blocks(path, 16))
     rows = ["0 0:1 1:2"] * 50
     data = read_xmc(write(tmp_path / "t.txt", "\n".join(["50 2 1", *rows]) + "\n"))
     np.testing.assert_array_equal(data.X.toarray(), [[1, 2]] * 50)

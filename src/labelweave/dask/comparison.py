@@ -17,16 +17,8 @@ from labelweave.dask.partitions import NO_ROWS, row_partitions
 from labelweave.dask.parts import Parts
 from labelweave.dask.rows import ReadRows, count_rows, is_empty, rows_of
 from labelweave.dask.waiting import gathered, returning_refusals
-from labelweave.decisions.comparison import (
-    Comparison,
-    RowsToCompare,
-    Split,
-    compared,
-    metrics_of_class_sets,
-    named_models,
-    size_of,
-    splits_of,
-)
+from labelweave.decisions import comparison
+from labelweave.decisions.comparison import Comparison, RowsToCompare, Split
 from labelweave.estimators import TableModel
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.arrays import numbers_of, panels
@@ -52,7 +44,7 @@ def compare(
 
     Labels come to the client, which draws the folds from them; held-out rows only send sums.
     """
-    models = named_models(estimators, reference)
+    models = comparison.named_models(estimators, reference)
     for name, model in models.items():
         _refuse(name, model)
     client, parts = connected(), row_partitions(X, y)
@@ -66,7 +58,7 @@ def compare(
             if on_fit is not None:
                 on_fit(name, fold)
             values[name].append(_measure(model, client, data, split))
-    return compared(values, splits, reference)
+    return comparison.compared(values, splits, reference)
 
 
 def _refuse(name: str, model: Any) -> None:
@@ -89,7 +81,7 @@ def _folds(client: Client, data: ReadData, cv: Any, random_state: int | None) ->
             raise ValueError("A row of y has no class; remove such rows.")
         y = data.form.decide(labels.to_signs())
     rows = RowsToCompare(np.empty((len(labels), 0)), y, labels if y is labels else None)
-    return [(np.sort(train), np.sort(test)) for train, test in splits_of(rows, cv, random_state)]
+    return [(np.sort(train), np.sort(test)) for train, test in comparison.splits_of(rows, cv, random_state)]
 
 
 def _measure(model: Any, client: Client, data: ReadData, split: Split) -> dict[str, float]:
@@ -106,7 +98,7 @@ def _measure(model: Any, client: Client, data: ReadData, split: Split) -> dict[s
         names = _OF_SETS if len(sums) == 1 + len(_OF_SETS) else _OF_CLASSES
         metrics = dict(zip(names, (sums[1:] / sums[0]).tolist(), strict=False))
     seconds = {"fit_seconds": fitted - begin, "predict_seconds": time.perf_counter() - fitted}
-    return metrics | seconds | {"megabytes": size_of(fitted_model) / 1e6}
+    return metrics | seconds | {"megabytes": comparison.size_of(fitted_model) / 1e6}
 
 
 def _label_sums(rows: ReadRows, model: Any) -> TableSums:
@@ -119,7 +111,7 @@ def _class_sums(rows: ReadRows, model: Any) -> Floats:
     X, truth = rows_of(rows.features), np.asarray(rows.targets)
     predicted = model.predict(X)
     if np.ndim(predicted) == 2:
-        found = metrics_of_class_sets(model, X, truth, predicted)
+        found = comparison.metrics_of_class_sets(model, X, truth, predicted)
     elif hasattr(model, "predict_proba"):
         found = class_summary(truth, model.predict_proba(X), model.classes_, y_pred=predicted)
     else:

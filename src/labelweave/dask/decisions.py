@@ -19,16 +19,9 @@ from labelweave.dask.client import budget_of, budget_words, innermost, unfitted
 from labelweave.dask.data import ReadData, gathered_labels
 from labelweave.dask.parts import Parts
 from labelweave.dask.rows import rows_of
-from labelweave.decisions import HierarchicalClassifier
+from labelweave.decisions import HierarchicalClassifier, label_scores
 from labelweave.decisions.base import DecisionClassifier, decision_fit
-from labelweave.decisions.label_scores import (
-    FittedPart,
-    TrainingRows,
-    most_scored,
-    precision_of,
-    rows_at_once,
-    score_blocks,
-)
+from labelweave.decisions.label_scores import FittedPart, TrainingRows
 from labelweave.estimators.held_out import HeldOutScores, count_parts, held_out_count
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
@@ -67,7 +60,7 @@ class PartitionedRows(TrainingRows):
         of_rows = partial(
             _scores, model=part.model, n_labels=n_labels, response=response, classes=self.classes
         )
-        for some in panels(len(rows), rows_at_once(n_labels)):
+        for some in panels(len(rows), label_scores.rows_at_once(n_labels)):
             yield parts.mapped(of_rows, rows[some])
 
     def looked_at(self, part: FittedPart, response: str) -> Callable[[], HeldOutScores] | None:
@@ -80,7 +73,9 @@ class PartitionedRows(TrainingRows):
 def _scores(
     features: FeatureMatrix, model: Any, n_labels: int, response: str, classes: Array | None
 ) -> Array:
-    return np.concatenate(list(score_blocks(model, rows_of(features), n_labels, response, classes)))
+    return np.concatenate(
+        list(label_scores.score_blocks(model, rows_of(features), n_labels, response, classes))
+    )
 
 
 def fit_decider(model: DecisionClassifier, client: Client, data: ReadData, fit_to: Callable[..., Any]) -> Any:
@@ -131,10 +126,10 @@ def _refuse_many(model: DecisionClassifier, data: ReadData, budget: float, words
     """Raise if labels and scores exceed the client's budget."""
     n_rows, n_labels = data.n_rows, len(data.counts.positives)
     n_scored = _n_scored(model, n_rows)
-    n_held = min(n_scored, most_scored(n_labels))
+    n_held = min(n_scored, label_scores.most_scored(n_labels))
     observed = data.counts.observed
     stored = data.counts.positives.sum() + (observed.sum() if (observed < n_rows).any() else 0)
-    size = np.dtype(precision_of(n_held, n_labels)).itemsize
+    size = np.dtype(label_scores.precision_of(n_held, n_labels)).itemsize
     megabytes = 1e-6 * (size * n_held * n_labels + _BYTES_A_LABEL * stored)
     if megabytes > budget:
         less = ", or pass a smaller `validation_fraction`" if n_scored < n_rows else ""

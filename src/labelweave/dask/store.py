@@ -15,16 +15,10 @@ from typing import Any
 
 import numpy as np
 
+from labelweave import model_files
 from labelweave.dask.tasks import FittedBlock, RowStates
 from labelweave.foundation.arguments import ParameterMessage
-from labelweave.model_files import (
-    ModelContent,
-    ModelFileError,
-    decode,
-    encode,
-    read_model_file,
-    write_model_file,
-)
+from labelweave.model_files import ModelContent, ModelFileError
 from labelweave.problems.traveling_margins import RowState, SharedState
 
 _KIND = "TravelingCheckpoint"
@@ -105,7 +99,7 @@ class Store:
         arrays: dict[str, Any] = {}
         plain = {"marks": self.marks, "snapshot": snapshot.to_plain()}
         path, kept = self._paths(block)
-        write_model_file(path, ModelContent(_KIND, encode(plain, arrays), arrays))
+        model_files.write_model_file(path, ModelContent(_KIND, model_files.encode(plain, arrays), arrays))
         self._files.makedirs(self._root, exist_ok=True)
         self._files.put_file(str(path), f"{kept}.part")
         self._files.mv(f"{kept}.part", kept)
@@ -132,10 +126,10 @@ class Store:
             path.unlink(missing_ok=True)
 
     def _read(self, path: Path) -> Snapshot:
-        content = read_model_file(path, mmap=False)
+        content = model_files.read_model_file(path, mmap=False)
         if content.kind != _KIND:
             raise ValueError(f"it is a file of another kind, {content.kind}")
-        plain = decode(content.state, content.arrays)
+        plain = model_files.decode(content.state, content.arrays)
         others = [what for what, mark in self.marks.items() if plain["marks"].get(what) != mark]
         if others:
             raise ValueError(f"it is of another fit: {', '.join(others)} differ")

@@ -19,18 +19,9 @@ from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMean
-from labelweave.problems import MarginData
+from labelweave.problems import MarginData, traveling_margins
 from labelweave.problems.margin_dual import OrderedRows
-from labelweave.problems.traveling_margins import (
-    Piece,
-    RowsBlock,
-    RowState,
-    SharedState,
-    block_objectives,
-    end_of_round,
-    in_tree_order,
-    spread_by,
-)
+from labelweave.problems.traveling_margins import Piece, RowsBlock, RowState, SharedState
 from labelweave.solvers import DualCoordinateAscent
 
 RowStates = tuple[RowState, ...]
@@ -207,7 +198,7 @@ def round_ended(last: Any, labels: Array, common: Common, *, was_full: bool) -> 
     """Finish a round after a block has visited all rows; its last visit may come as the pair."""
     shared = last[0] if isinstance(last, tuple) else last
     with Workers().running():
-        return end_of_round(
+        return traveling_margins.end_of_round(
             shared, was_full=was_full, intercept=common.intercept, covariance=common.of_block(labels)
         )
 
@@ -225,7 +216,7 @@ def summed(partition: Partition, labels: Array, method: str, *given: Any) -> Arr
 
 def values_in_use(shared: SharedState, labels: Array, common: Common, *sums: Array) -> tuple[float, float]:
     """Combine the primal and dual value of a block."""
-    return _values(shared, labels, common, in_tree_order(sums), shared.moves.totals)
+    return _values(shared, labels, common, traveling_margins.in_tree_order(sums), shared.moves.totals)
 
 
 def _values(
@@ -233,13 +224,15 @@ def _values(
 ) -> tuple[float, float]:
     with Workers().running():
         covariance, intercept = common.of_block(labels), common.intercept
-        return block_objectives(shared, sums, totals, intercept=intercept, covariance=covariance)
+        return traveling_margins.block_objectives(
+            shared, sums, totals, intercept=intercept, covariance=covariance
+        )
 
 
 def exact_weights(product: Array, labels: Array, common: Common) -> Array:
     """Return the weights that follow from X^T B, in float64."""
     with Workers().running():
-        return spread_by(common.of_block(labels), product)
+        return traveling_margins.spread_by(common.of_block(labels), product)
 
 
 def exact_sums(
@@ -253,7 +246,7 @@ def exact_sums(
 
 def exact_constants(shared: SharedState, labels: Array, common: Common) -> Array:
     """Return the intercepts in float64: (slabs, WIDTH)."""
-    return spread_by(common.of_block(labels), shared.pulls)
+    return traveling_margins.spread_by(common.of_block(labels), shared.pulls)
 
 
 def settled(
@@ -261,7 +254,7 @@ def settled(
     *sums: Array,
 ) -> FittedBlock:  # fmt: skip
     """Assemble a block with its certificate."""
-    whole = in_tree_order(sums)
+    whole = traveling_margins.in_tree_order(sums)
     primal, dual = _values(shared, labels, common, whole[:3], whole[3])
     own, known = _of_labels(weights, labels), common.mean
     own = own if known is None else own + known.columns(labels).weights()

@@ -20,20 +20,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.datasets import csr_parts, data_file
 from labelweave.datasets.arff_header import QUOTED, Attribute, read_header, row_cells, unquoted
-from labelweave.datasets.csr_parts import (
-    MOST_ENTRIES,
-    csr_from_counts,
-    with_missing_entries,
-    with_narrow_indices,
-)
-from labelweave.datasets.data_file import (
-    DataFileError,
-    PathLike,
-    finite_number,
-    numbered_lines,
-    warn_open_end,
-)
+from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Floats
@@ -81,7 +70,7 @@ class ArffRows:
         places = table.data == 1
         ones = (np.ones(places.sum(), np.int8), (table.row[places], table.col[places]))
         names = [attribute.name for attribute in attributes]
-        return with_missing_entries(sp.csr_array(ones, shape=table.shape), _missing(table), names)
+        return csr_parts.with_missing_entries(sp.csr_array(ones, shape=table.shape), _missing(table), names)
 
     def _class_columns(self, columns: Columns) -> LabelMatrix:
         """Return the nominal values of columns, as text."""
@@ -144,7 +133,7 @@ class ArffRows:
             X = sp.hstack([X, empty], "csr") if sp.issparse(X) else np.hstack([X, empty.toarray()])
             places |= {name: len(names) + place for place, name in enumerate(absent)}
         chosen = X[:, [places[name] for name in ordered]]
-        return with_narrow_indices(chosen) if sp.issparse(chosen) else chosen
+        return csr_parts.with_narrow_indices(chosen) if sp.issparse(chosen) else chosen
 
     def _without_texts(self, columns: Columns) -> Columns:
         is_text = np.array([self.attributes[one].kind == "text" for one in columns], np.bool_)
@@ -192,9 +181,9 @@ class ArffRows:
             return self.table[:, :0]
         makes_sparse = sp.issparse(self.table) or width > _WIDENING * len(self.attributes)
         written = [c for c in columns if not self.attributes[c].is_direct]
-        if makes_sparse and len(written) * len(self.lines) > MOST_ENTRIES:
+        if makes_sparse and len(written) * len(self.lines) > csr_parts.MOST_ENTRIES:
             found = f"{len(written)} nominal attributes in {len(self.lines)} rows"
-            raise DataFileError(self.path, None, found, f"at most {MOST_ENTRIES:,} of their cells")
+            raise DataFileError(self.path, None, found, f"at most {csr_parts.MOST_ENTRIES:,} of their cells")
         blocks = list[Any]()
         for is_direct, run in groupby(columns, key=lambda c: self.attributes[c].is_direct and c not in wide):
             if is_direct:
@@ -203,7 +192,7 @@ class ArffRows:
                 blocks.extend(self._decoded(column, column in wide, makes_sparse) for column in run)
         if len(blocks) == 1:
             return blocks[0]
-        return with_narrow_indices(sp.hstack(blocks)) if makes_sparse else np.hstack(blocks)
+        return csr_parts.with_narrow_indices(sp.hstack(blocks)) if makes_sparse else np.hstack(blocks)
 
     def _decoded(self, column: int, is_wide: bool, makes_sparse: bool) -> Any:
         """Decode a column, as CSR or as an ndarray.
@@ -214,7 +203,7 @@ class ArffRows:
         n_values, is_known = len(attribute.values), ~np.isnan(codes)
         if is_wide:
             places = codes[is_known].astype(np.int64)
-            found = csr_from_counts(np.ones(len(places)), places, is_known, n_values)
+            found = csr_parts.csr_from_counts(np.ones(len(places)), places, is_known, n_values)
             return found if makes_sparse else found.toarray()
         numbers = np.append(attribute.numbers or (), np.nan)
         cells = numbers[np.where(is_known, codes, n_values).astype(np.intp)][:, None]
@@ -263,7 +252,7 @@ def _without_weight(path: PathLike, number: int, row: str) -> tuple[str, float]:
     if row[-1] != "}" or not before or (row[0] == "{" and before[-1] != "}"):
         return row, 1.0
     with suppress(ValueError):
-        if (weight := finite_number(text.strip(" \t"))) >= 0:
+        if (weight := data_file.finite_number(text.strip(" \t"))) >= 0:
             return before, weight
     raise DataFileError(path, number, f"the weight {{{text}}}", "a number >= 0 in braces after a row")
 
@@ -288,13 +277,13 @@ def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[t
     if parser is None:
         raise DataFileError(path, None, "no rows after @data", "at least one row")
     if not is_sparse and _may_be_cut(attributes[-1]):
-        warn_open_end(path, number)
+        data_file.warn_open_end(path, number)
     return replace(parser.rows(), weights=row_weights(path, weights))
 
 
 def written_columns(path: PathLike) -> tuple[dict[str, list[str | None]], list[int]]:
     """Read the raw cells of dense rows, None for ``?``, by attribute; and the lines of the rows."""
-    lines = numbered_lines(path)
+    lines = data_file.numbered_lines(path)
     attributes, rows, numbers = read_header(path, lines).attributes, list[list[str]](), list[int]()
     for number, row, weight in data_lines(path, lines):
         if row.startswith("{") or weight != 1:
@@ -368,7 +357,7 @@ class RowParser:
             raise DataFileError(self._path, line, found, expected)
         if not self._is_sparse:
             return ArffRows(self._path, self._attributes, data.reshape(n_rows, width), self._lines)
-        table = with_narrow_indices(csr_from_counts(data, columns, self._counts, width))
+        table = csr_parts.with_narrow_indices(csr_parts.csr_from_counts(data, columns, self._counts, width))
         table.eliminate_zeros()
         return ArffRows(self._path, self._attributes, table, self._lines)
 

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.datasets import data_file
 from labelweave.datasets.arff_header import (
     ArffHeader,
     Attribute,
@@ -23,13 +24,7 @@ from labelweave.datasets.arff_header import (
 )
 from labelweave.datasets.arff_table import RowParser, data_lines, number_or_mark, row_weights, weight_mark
 from labelweave.datasets.csr_parts import row_of, rows_of_labels
-from labelweave.datasets.data_file import (
-    DataFileError,
-    PathLike,
-    numbered_lines,
-    replaced_file,
-    warn_open_end,
-)
+from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData
 from labelweave.foundation.arguments import checked
 from labelweave.labels import LabelMatrix, Taxonomy
@@ -66,7 +61,7 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
     -----
     The header lists edges if every entry has two parts, as ``a/b``, and no row names a class by a path.
     """
-    lines = numbered_lines(path)
+    lines = data_file.numbered_lines(path)
     header = read_header(path, lines)
     warn_of_repeated(path, header)
     position = _class_position(path, header)
@@ -82,7 +77,7 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
         weights.append(weight)
     if not classes:
         raise DataFileError(path, None, "no rows after @data", "at least one row")
-    warn_open_end(path, number)
+    data_file.warn_open_end(path, number)
     Y, parents = _labels(path, header.attributes[position], classes)
     X, names = parser.rows().features(np.arange(len(features)), feature_names)
     return LabeledData(X, Y, names, parents=parents, weights=row_weights(path, weights))
@@ -170,7 +165,7 @@ def write_hierarchical_arff(data: LabeledData, path: PathLike) -> None:
     names = _written_names(data)
     X = np.asarray(data.X.toarray() if sp.issparse(data.X) else data.X, float)
     cells = _class_cells(data.Y, names)
-    with replaced_file(path) as stream:
+    with data_file.replaced_file(path) as stream:
         stream.write("@relation labelweave\n\n")
         stream.writelines(f"@attribute {quoted(name)} numeric\n" for name in data.written_feature_names)
         stream.write(f"@attribute class hierarchical {','.join(names)}\n\n@data\n")

@@ -19,18 +19,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.datasets import data_file
 from labelweave.datasets.arff_header import ArffHeader, quoted, read_header, warn_of_repeated
 from labelweave.datasets.arff_table import number_or_mark, read_rows, weight_mark
 from labelweave.datasets.csr_parts import row_of
-from labelweave.datasets.data_file import (
-    MOST_LABELS,
-    DataFileError,
-    PathLike,
-    numbered_lines,
-    read_blocks,
-    replaced_file,
-    size_in_header,
-)
+from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData, refuse_probabilities
 from labelweave.foundation.arguments import ParameterError, checked
 from labelweave.labels import Taxonomy
@@ -83,7 +76,7 @@ def read_mulan(
         raise ValueError(
             "labels='none' cannot be combined with xml or n_labels, which name labels; leave them out."
         )
-    lines = numbered_lines(arff)
+    lines = data_file.numbered_lines(arff)
     header = read_header(arff, lines)
     tree = None if xml is None else read_label_xml(xml)
     if labels == "none":
@@ -140,7 +133,9 @@ def _counted_labels(
                 "(MEKA) in its relation name or '@outputs name,...' (KEEL)."
             )
         digits = match[1].removeprefix("-")
-        n_labels = size_in_header(path, header.relation_line, "labels", digits, MOST_LABELS)
+        n_labels = data_file.size_in_header(
+            path, header.relation_line, "labels", digits, data_file.MOST_LABELS
+        )
         labels = "start" if digits == match[1] else "end"
     n_columns = len(header.attributes)
     if not 0 < n_labels < n_columns:
@@ -180,7 +175,7 @@ def write_mulan(data: LabeledData, arff: PathLike, xml: PathLike) -> None:
     _refuse_unwritable([*features, *labels])
     if data.parents:
         Taxonomy(data.parents).require_tree("A file of nested labels")
-    with replaced_file(arff) as stream:
+    with data_file.replaced_file(arff) as stream:
         stream.write("@relation labelweave\n\n")
         stream.writelines(f"@attribute {quoted(name)} numeric\n" for name in features)
         stream.writelines(f"@attribute {quoted(name)} {{0,1}}\n" for name in labels)
@@ -254,7 +249,7 @@ def read_label_xml(path: PathLike) -> LabelTree:
 
     parser.StartElementHandler, parser.EndElementHandler = start, end
     try:
-        for _, block in read_blocks(path):
+        for _, block in data_file.read_blocks(path):
             parser.Parse(block, False)
         parser.Parse(b"", True)
     except expat.ExpatError as error:
@@ -280,7 +275,7 @@ def write_label_xml(path: PathLike, names: Iterable[str], parents: Iterable[tupl
         children.setdefault(parent, []).append(child)
     inner = {child for below in children.values() for child in below}
     waiting = [(name, False) for name in reversed(list(names)) if name not in inner]
-    with replaced_file(path) as stream:
+    with data_file.replaced_file(path) as stream:
         stream.write(f'<?xml version="1.0" encoding="utf-8"?>\n<labels xmlns="{_NAMESPACE}">\n')
         while waiting:
             name, is_done = waiting.pop()

@@ -14,18 +14,9 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.datasets import data_file
 from labelweave.datasets.csr_parts import MOST_NUMBER, numbered_columns, numbered_targets, with_narrow_indices
-from labelweave.datasets.data_file import (
-    MOST_FEATURES,
-    DataFileError,
-    PathLike,
-    finite_number,
-    numbered_lines,
-    opened,
-    read_blocks,
-    refuse_open_end,
-    replaced_file,
-)
+from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData, refuse_missing
 from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.labels import LabelMatrix
@@ -74,12 +65,12 @@ def read_svmlight(
 
     # scikit-learn silently accepts a file that is no text or is truncated
     last_line, is_plain = 0, True
-    for _, block in read_blocks(path):
+    for _, block in data_file.read_blocks(path):
         last_line += block.count(b"\n")
         is_plain &= b"_" not in block
-    refuse_open_end(path, last_line + 1)
+    data_file.refuse_open_end(path, last_line + 1)
     try:
-        with opened(path) as stream:
+        with data_file.opened(path) as stream:
             X, targets = load_svmlight_file(stream, multilabel=True, zero_based=True, dtype=np.float64)
     except (ValueError, OverflowError) as error:
         _locate_fault(path, n_features, n_labels, int(zero_based is False))
@@ -93,7 +84,7 @@ def read_svmlight(
         label_names, lowest = label_names if n_labels is None else range(n_labels), 0
     limit = MOST_NUMBER if n_labels is None else n_labels
     first = _first_feature(path, X, n_features, zero_based)
-    is_plain &= X.shape[1] - first <= (MOST_FEATURES if n_features is None else n_features)
+    is_plain &= X.shape[1] - first <= (data_file.MOST_FEATURES if n_features is None else n_features)
     is_plain &= not X.nnz or X.indices.min() >= first
     is_plain &= bool(
         np.isfinite(X.data).all() and ((labels >= lowest) & (labels < limit) & (labels % 1 == 0)).all()
@@ -130,10 +121,10 @@ def _first_feature(
 
 def _locate_fault(path: PathLike, n_features: int | None, n_labels: int | None, first: int) -> None:
     """Read line by line to find the malformed one."""
-    features = range(first, first + (MOST_FEATURES if n_features is None else n_features))
+    features = range(first, first + (data_file.MOST_FEATURES if n_features is None else n_features))
     labels = range(MOST_NUMBER if n_labels is None else n_labels)
     has_signs = has_others = False
-    for number, line in numbered_lines(path):
+    for number, line in data_file.numbered_lines(path):
         words = line.partition("#")[0].split()
         if words and ":" not in words[0]:
             own = words.pop(0)
@@ -157,7 +148,7 @@ def _locate_fault(path: PathLike, n_features: int | None, n_labels: int | None, 
 def indexed_value(path: PathLike, line: int, what: str, word: str, allowed: range) -> tuple[int, float]:
     feature, colon, text = word.partition(":")
     try:
-        value = finite_number(text) if colon else None
+        value = data_file.finite_number(text) if colon else None
     except ValueError as error:
         raise DataFileError(path, line, repr(word[:40]), str(error)) from None
     if value is None:
@@ -195,7 +186,7 @@ def write_svmlight(data: LabeledData, path: PathLike) -> None:
 
     refuse_missing(data)
     X = _with_stated_zeros(sp.csr_array(data.X).astype(float), data.Y)
-    with replaced_file(path) as stream:
+    with data_file.replaced_file(path) as stream:
         dump_svmlight_file(X, numbered_columns(data.Y), stream.buffer, multilabel=True)
 
 

@@ -16,6 +16,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from labelweave.datasets import csv_files, data_file
 from labelweave.datasets.arff_table import written_columns
 from labelweave.datasets.columns import (
     Columns,
@@ -26,31 +27,8 @@ from labelweave.datasets.columns import (
     joined,
     text_column,
 )
-from labelweave.datasets.csv_files import (
-    DELIMITERS,
-    CsvForm,
-    CsvRecord,
-    csv_records,
-    delimiter_of,
-    is_usual,
-    named_columns,
-    quotes_enclose,
-    usual_batches,
-    with_row_index,
-)
-from labelweave.datasets.data_file import (
-    DataFileError,
-    PathLike,
-    decoded,
-    ends_with_line_end,
-    finite_number,
-    numbered_lines,
-    opened,
-    read_blocks,
-    require_file,
-    rows_inside,
-    warn_open_end,
-)
+from labelweave.datasets.csv_files import CsvForm, CsvRecord
+from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.vector_files import TableWithVectors
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.vectors import are_number_lists
@@ -115,14 +93,14 @@ def table_kind(path: PathLike) -> str | None:
 
 def _first_byte(path: PathLike) -> bytes:
     """Return the first byte that is no blank, nothing if there is none; reading a block would take longer."""
-    with suppress(OSError, EOFError, zlib.error), opened(path) as file:
+    with suppress(OSError, EOFError, zlib.error), data_file.opened(path) as file:
         return bytes(file.read(64).lstrip(b"\xef\xbb\xbf\r\n ")[:1])
     return b""
 
 
 def _written_kind(path: PathLike, named: str | None) -> str | None:
     """Detect the kind from the first lines: JSON, fastText labels, or a consistent delimiter."""
-    few = islice(numbered_lines(path, _HEADER_BYTES), _FEW_LINES)
+    few = islice(data_file.numbered_lines(path, _HEADER_BYTES), _FEW_LINES)
     lines = [line for _, line in few if line.strip()] or [""]
     if _BEGUN_JSON.match(lines[0]) or (named in (None, "json") and lines[0].lstrip()[:1] in ("{", "[")):
         return "json"
@@ -130,10 +108,13 @@ def _written_kind(path: PathLike, named: str | None) -> str | None:
         return "fasttext"
     if named in ("csv", "tsv"):
         return named
-    delimiter, skipped = ("\t", 0) if "\t" in lines[0] else delimiter_of(lines[0])
+    delimiter, skipped = ("\t", 0) if "\t" in lines[0] else csv_files.delimiter_of(lines[0])
     with suppress(DataFileError):
         form = CsvForm(delimiter, 0, delimiter != "\t")
-        widths = [len(record) for _, record in csv_records(path, iter([*enumerate(lines[skipped:])]), form)]
+        widths = [
+            len(record)
+            for _, record in csv_files.csv_records(path, iter([*enumerate(lines[skipped:])]), form)
+        ]
         if len(widths) < 2 or not 1 < widths[0] == widths[1]:
             return named
     return "tsv" if delimiter == "\t" else "csv"
@@ -150,7 +131,7 @@ def parquet_parts(path: PathLike, megabytes: float) -> list[tuple[int, ...]]:
     """Split the row groups of a Parquet file into ranges of about this size, at least one group each."""
     from pyarrow import ArrowException, parquet
 
-    require_file(path)
+    data_file.require_file(path)
     try:
         with parquet.ParquetFile(path) as file:
             groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
@@ -230,7 +211,9 @@ def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
 
     The only object of a file may hold them, as ``{"data": [...]}``, or columns, as pandas writes them.
     """
-    first = next((line.strip() for _, line in numbered_lines(path, _HEADER_BYTES) if line.strip()), "")
+    first = next(
+        (line.strip() for _, line in data_file.numbered_lines(path, _HEADER_BYTES) if line.strip()), ""
+    )
     rows = _json_objects(path) if first[:1] == "[" or first == "{" else _json_lines(path)
     begun = [*islice(rows, 2)]
     if len(begun) == 1:
@@ -238,13 +221,13 @@ def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
         holds_rows = any(isinstance(cell, list) and dict in map(type, cell) for cell in row.values())
         if named_kind(path) == "json" and not holds_rows:  # in .jsonl a line is a row
             return iter(begun)
-        begun = [(number, one) for one in rows_inside(row)]
+        begun = [(number, one) for one in data_file.rows_inside(row)]
     return chain(begun, rows)
 
 
 def _json_objects(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the objects of a JSON array, or consecutive objects, with their first lines."""
-    text = "".join(decoded(path, line, block) for line, block in read_blocks(path))
+    text = "".join(data_file.decoded(path, line, block) for line, block in data_file.read_blocks(path))
     read, between, at = json.JSONDecoder(object_pairs_hook=distinct_names).raw_decode, r"\s*\[\s*", 0
     line, is_array = 1, re.match(r'\s*\[(?!\s*")', text) is not None  # one with a text is a pair
     while True:
@@ -271,7 +254,7 @@ def _json_objects(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _json_lines(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     quick, careful = json.JSONDecoder().raw_decode, json.JSONDecoder(object_pairs_hook=distinct_names).decode
-    for number, line in numbered_lines(path):
+    for number, line in data_file.numbered_lines(path):
         if not line.strip():
             continue
         try:
@@ -311,7 +294,7 @@ def json_fault(error: ValueError | RecursionError) -> str:
 
 def _fasttext_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield lines of labels and a text: ``__label__sport __label__news a text``."""
-    for number, line in numbered_lines(path):
+    for number, line in data_file.numbered_lines(path):
         found = [one for words in _FASTTEXT_LABEL.findall(line) for one in words.split(f",{_FASTTEXT}")]
         labels, text = [one.rstrip(",") for one in found], _FASTTEXT_LABEL.sub(" ", line).strip(" \t,")
         if line.strip():
@@ -324,7 +307,7 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bo
     if len(written) == 1:  # blank lines are cells, except those before the header
         form = form._replace(skipped=line - 1)
     names = [str(n + 1) for n in range(len(written))] if no_header else [*map(_unescaped, written)]
-    header = with_row_index(names)
+    header = csv_files.with_row_index(names)
     _check_header(path, line, [*filter(None, header)])
     # as spreadsheets write where the comma is the decimal mark
     marks = DecimalMarks(path, "," if form.delimiter == ";" else ".")
@@ -334,23 +317,23 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bo
         for row in _rows_like(written, columns) if form.header else ():
             found = "the column names again"  # as in concatenated files
             raise DataFileError(path, line_of(first_row + row), found, "rows; delete such lines")
-        cells = named_columns(path, line, header, [*map(_without_escapes, columns)])
+        cells = csv_files.named_columns(path, line, header, [*map(_without_escapes, columns)])
         yield RawTable(path, Columns(cells, marks), line_of, first_row)
         first_row += len(columns[0])
 
 
 def _csv_form(path: PathLike, kind: str, no_header: bool) -> CsvForm:
     """Detect the delimiter of a file, the lines that only state it, and whether quotes enclose cells."""
-    first = next(numbered_lines(path, _HEADER_BYTES))[1]
-    is_tsv = kind == "tsv" and ("\t" in first or not any(one in first for one in DELIMITERS))
-    delimiter, skipped = ("\t", 0) if is_tsv else delimiter_of(first)
-    return CsvForm(delimiter, skipped, delimiter != "\t" or quotes_enclose(path), not no_header)
+    first = next(data_file.numbered_lines(path, _HEADER_BYTES))[1]
+    is_tsv = kind == "tsv" and ("\t" in first or not any(one in first for one in csv_files.DELIMITERS))
+    delimiter, skipped = ("\t", 0) if is_tsv else csv_files.delimiter_of(first)
+    return CsvForm(delimiter, skipped, delimiter != "\t" or csv_files.quotes_enclose(path), not no_header)
 
 
 def _csv_file(path: PathLike, form: CsvForm) -> Iterator[CsvRecord]:
     """Yield the records of a file, the header first."""
-    lines = numbered_lines(path, _HEADER_BYTES)
-    return csv_records(path, islice(lines, form.skipped, None), form, keeps_blank=True)
+    lines = data_file.numbered_lines(path, _HEADER_BYTES)
+    return csv_files.csv_records(path, islice(lines, form.skipped, None), form, keeps_blank=True)
 
 
 def _csv_line(path: PathLike, form: CsvForm, row: int) -> int:
@@ -363,19 +346,19 @@ def _csv_batches(path: PathLike, form: CsvForm, width: int) -> Iterator[list[Any
     pyarrow parses it; unusual files, and everything from an error on, are parsed by Python's slower reader,
     which names lines.
     """
-    usual = is_usual(path, form) and (width > 1 or not _has_blank_lines(path))
-    n_given = (yield from usual_batches(path, form, width)) if usual else 0
+    usual = csv_files.is_usual(path, form) and (width > 1 or not _has_blank_lines(path))
+    n_given = (yield from csv_files.usual_batches(path, form, width)) if usual else 0
     if n_given is not None:
         rows = islice(_of_width(path, _csv_file(path, form), width), n_given + form.header, None)
         while batch := [*islice(rows, _ROWS_AT_ONCE)]:
             yield [*map(text_column, zip(*batch, strict=True))]
-    if not ends_with_line_end(path):
-        warn_open_end(path, 1 + sum(block.count(b"\n") for _, block in read_blocks(path)))
+    if not data_file.ends_with_line_end(path):
+        data_file.warn_open_end(path, 1 + sum(block.count(b"\n") for _, block in data_file.read_blocks(path)))
 
 
 def _has_blank_lines(path: PathLike) -> bool:
     """Return whether a file may have blank lines; two line ends may also be in quotes, or around blocks."""
-    return any(re.search(rb"^\r?\n", block, re.MULTILINE) for _, block in read_blocks(path))
+    return any(re.search(rb"^\r?\n", block, re.MULTILINE) for _, block in data_file.read_blocks(path))
 
 
 def _of_width(path: PathLike, records: Iterator[CsvRecord], width: int) -> Iterator[list[str]]:
@@ -441,7 +424,7 @@ def escaped(cell: str) -> str:
     if not cell.lstrip("'").startswith(_FORMULA_SIGNS):
         return cell
     try:
-        finite_number(cell)
+        data_file.finite_number(cell)
     except ValueError:
         return f"'{cell}"
     return cell
@@ -459,7 +442,7 @@ def _parquet_tables(
         from pyarrow import ArrowException, parquet
     except ImportError:
         raise ImportError("Parquet files need pyarrow: install labelweave[app].") from None
-    require_file(path)
+    data_file.require_file(path)
     size = Path(path).stat().st_size
     if not size:
         raise DataFileError(path, None, "an empty file", "a Parquet file")

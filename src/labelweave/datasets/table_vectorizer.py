@@ -19,26 +19,11 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.datasets import table_cells, text_encoders
 from labelweave.datasets.columns import part_of_date, parts_of_dates
 from labelweave.datasets.csr_parts import with_narrow_indices
-from labelweave.datasets.table_cells import (
-    cells_of,
-    known_cells,
-    numbers_of_cells,
-    one_hot,
-    refusal_of,
-    refuse_no_scale,
-)
 from labelweave.datasets.table_columns import KINDS, column_names, listed_columns, refuse_repeated
-from labelweave.datasets.text_encoders import (
-    KNOWN_ENCODER,
-    LARGEST_WEIGHT,
-    KeepsEncoder,
-    KnownEncoder,
-    TextParts,
-    encoded,
-    refuse_encoder,
-)
+from labelweave.datasets.text_encoders import KeepsEncoder, KnownEncoder, TextParts
 from labelweave.datasets.vector_files import DenseBlock
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.arguments import ParameterError, checked
@@ -81,8 +66,8 @@ _NO_WORDS = "it has no words; name it in `categorical` or `drop`"
         "scales": Numbers("numeric", least=1e-100),
         "vector_means": Optional(Items(Numbers("_"), "vectors")),
         "decimal_marks": Optional(Named(OneOf((".", ",")))),
-        "encoder_weight": Optional(Number(0, LARGEST_WEIGHT)),
-        "known_encoder": Optional(KNOWN_ENCODER),
+        "encoder_weight": Optional(Number(0, text_encoders.LARGEST_WEIGHT)),
+        "known_encoder": Optional(text_encoders.KNOWN_ENCODER),
     },
     {
         "vectors have a mean for each number": lambda state: (
@@ -164,7 +149,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         self.sublinear_tf = sublinear_tf
         self.missing_numeric = missing_numeric
         self.encoder, self.encoder_weight = encoder, encoder_weight
-        refuse_encoder(encoder, encoder_weight, has_text=bool(self.text))
+        text_encoders.refuse_encoder(encoder, encoder_weight, has_text=bool(self.text))
         if not self.column_names:
             raise ValueError("No column is named; pass text, categorical, numeric or vectors columns.")
         if missing_numeric not in ("error", "mean"):
@@ -253,7 +238,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         with np.errstate(over="ignore", invalid="ignore"):
             scaler = StandardScaler().fit(table) if self.numeric else None  # it ignores NaN
         if scaler is not None:
-            refuse_no_scale(self.numeric, (~np.isnan(table)).sum(axis=0), scaler.var_)
+            table_cells.refuse_no_scale(self.numeric, (~np.isnan(table)).sum(axis=0), scaler.var_)
         means, scales = (np.zeros(0), np.ones(0)) if scaler is None else (scaler.mean_, scaler.scale_)
         return self._keep(words, values, n_rows, means, scales, blocks)
 
@@ -264,10 +249,10 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
     def _see(self, frame: Any, words: list[Counter[str]], values: list[set[str]]) -> None:
         words_of = self._text_vectorizer().build_analyzer()
         for name, counts in zip(self.text, words, strict=True):
-            for cell in cells_of(frame, name):
+            for cell in table_cells.cells_of(frame, name):
                 counts.update(set(words_of(cell)))
         for name, seen in zip(self.categorical, values, strict=True):
-            seen.update(cells_of(frame, name))
+            seen.update(table_cells.cells_of(frame, name))
 
     def _blocks(self, frame: Any) -> list[DenseBlock]:
         """Sum the vectors of some rows."""
@@ -322,11 +307,11 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         if self.makes_dense:
             return np.hstack(dense)
         blocks = [
-            vectorizer.transform(cells_of(frame, name))
+            vectorizer.transform(table_cells.cells_of(frame, name))
             for vectorizer, name in zip(self.text_vectorizers_, self.text, strict=True)
         ]
         for name, places in zip(self.categorical, self._category_places, strict=True):
-            blocks.append(one_hot(known_cells(frame, name, places), places))
+            blocks.append(table_cells.one_hot(table_cells.known_cells(frame, name, places), places))
         blocks += map(sp.csr_array, dense)
         blocks += self._encoded(frame)
         found = with_narrow_indices(sp.hstack(blocks, format="csr")).astype(np.float64)
@@ -340,7 +325,10 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
             self.encoder_.refuse_another(self.encoder)
             self._agreed = self.encoder
         size = self.encoder_.size
-        return [sp.csr_array(encoded(self.encoder, cells_of(frame, name), size)) for name in self.text]
+        return [
+            sp.csr_array(text_encoders.encoded(self.encoder, table_cells.cells_of(frame, name), size))
+            for name in self.text
+        ]
 
     @property
     def text_parts(self) -> TextParts:
@@ -462,13 +450,13 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
     def _numbers(self, frame: Any) -> npt.NDArray[np.float64]:
         numbers = np.empty((len(frame), len(self.numeric)))
         for place, name in enumerate(self.numeric):
-            numbers[:, place] = numbers_of_cells(frame, name)
+            numbers[:, place] = table_cells.numbers_of_cells(frame, name)
         self._refuse_missing(frame, numbers, self.numeric)
         return numbers
 
     def _vectors(self, frame: Any, name: str, length: int | None = None) -> Array:
         """Read a column of vectors (n, k), and check their length if it is known."""
-        vectors = stacked(frame[name], refusal_of(frame, name), length)
+        vectors = stacked(frame[name], table_cells.refusal_of(frame, name), length)
         self._refuse_missing(frame, vectors, [name] * vectors.shape[1])
         return vectors
 

@@ -18,18 +18,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from labelweave.datasets import data_file
 from labelweave.datasets.csr_parts import csr_from_counts, joined, numbered_columns, numbered_targets, row_of
-from labelweave.datasets.data_file import (
-    MOST_FEATURES,
-    MOST_LABELS,
-    DataFileError,
-    PathLike,
-    decoded,
-    read_blocks,
-    refuse_open_end,
-    replaced_file,
-    size_in_header,
-)
+from labelweave.datasets.data_file import DataFileError, PathLike
 from labelweave.datasets.labeled_data import LabeledData, refuse_missing
 from labelweave.datasets.svmlight import indexed_value, whole_number
 from labelweave.foundation.arguments import checked
@@ -79,10 +70,10 @@ def read_xmc(
         dtype = np.dtype(object)
     if dtype.kind != "f":
         raise ValueError("dtype is not a floating type; pass numpy.float64 or numpy.float32.")
-    blocks = read_blocks(path)
+    blocks = data_file.read_blocks(path)
     _, block = next(blocks)
     first, _, body = block.partition(b"\n")
-    n_rows, *limits = _header(path, decoded(path, 1, first))
+    n_rows, *limits = _header(path, data_file.decoded(path, 1, first))
     parts = [[np.empty(0, kind)] for kind in (np.int64, np.int32, dtype, np.int64, np.int32)]
     found, line = 0, 2
     for line, body in chain([(2, body)], blocks):  # noqa: B020 (the first body belongs to the first block)
@@ -99,7 +90,7 @@ def read_xmc(
             raise DataFileError(path, line + len(lines), "another row", expected)
     if found < n_rows:
         raise DataFileError(path, None, f"{found} rows", f"{n_rows}, as in the header")
-    refuse_open_end(path, line)
+    data_file.refuse_open_end(path, line)
     feature_counts, features, values, label_counts, labels = map(joined, parts)
     X = csr_from_counts(values, features, feature_counts, limits[0])
     names = range(limits[1]) if all_labels else label_names
@@ -110,9 +101,9 @@ def _header(path: PathLike, text: str) -> list[int]:
     words = text.split(None, 3)
     if len(words) != 3 or not all(word.isascii() and word.isdigit() for word in words):
         raise DataFileError(path, 1, f"{text[:40]!r}", "a header of three integers: rows features labels")
-    limits = {"rows": sys.maxsize, "features": MOST_FEATURES, "labels": MOST_LABELS}
+    limits = {"rows": sys.maxsize, "features": data_file.MOST_FEATURES, "labels": data_file.MOST_LABELS}
     sizes = zip(limits.items(), words, strict=True)
-    return [size_in_header(path, 1, what, word, most) for (what, most), word in sizes]
+    return [data_file.size_in_header(path, 1, what, word, most) for (what, most), word in sizes]
 
 
 def _narrow(items: npt.NDArray[Any], kind: Any) -> npt.NDArray[Any]:
@@ -141,7 +132,7 @@ def write_xmc(data: LabeledData, path: PathLike) -> None:
     X = sp.csr_array(data.X).astype(float)
     X.sum_duplicates()
     positives = numbered_columns(data.Y)
-    with replaced_file(path) as stream:
+    with data_file.replaced_file(path) as stream:
         stream.write(f"{X.shape[0]} {X.shape[1]} {positives.shape[1]}\n")
         for row in range(X.shape[0]):
             labels = ",".join(map(str, row_of(positives, row)[0]))
@@ -190,7 +181,7 @@ def parse_quickly(block: bytes, limits: tuple[int, int]) -> ParsedRows | None:
 
 def parse_carefully(path: PathLike, first_line: int, block: bytes, limits: tuple[int, int]) -> ParsedRows:
     """Parse whole lines one at a time; limits are the numbers of features and labels."""
-    lines = decoded(path, first_line, block).removesuffix("\n").split("\n")
+    lines = data_file.decoded(path, first_line, block).removesuffix("\n").split("\n")
     rows = [_line(path, first_line + offset, line, limits) for offset, line in enumerate(lines)]
     return ParsedRows(
         np.array([len(features) for _, features in rows], np.int64),

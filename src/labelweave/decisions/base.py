@@ -16,6 +16,7 @@ from sklearn.utils import check_random_state, column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.decisions.label_scores import TrainingRows, rows_of, score_blocks, score_held_out, split_rows
+from labelweave.estimators import targets
 from labelweave.estimators.base import NOT_THE_FIT, CheckedParameters
 from labelweave.estimators.entry_weights import corrected_like
 from labelweave.estimators.held_out import HeldOutScores, Share
@@ -31,14 +32,7 @@ from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
-from labelweave.estimators.targets import (
-    TargetForm,
-    check_lengths,
-    has_many_labels,
-    label_form,
-    read_targets,
-    require_observed,
-)
+from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import check_sparse, unmasked
 from labelweave.foundation.frames import FrameForm, library_of
@@ -164,7 +158,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         if not rows_of(X):
             raise ValueError("X has 0 rows (n_samples=0); pass at least 2.")
         labels, form = self._read_targets(y)
-        check_lengths(rows_of(X), len(labels))
+        targets.check_lengths(rows_of(X), len(labels))
         labels, classes = self._keep_targets(labels, form)
         if form.container == "tags":
             y = labels  # so that splits keep all tags
@@ -202,9 +196,11 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         if known is not None and known.dtype.kind in "OU" and tag_rows(y) is not None:
             return self._read_known_tags(y)
         is_several = known is not None and len(known) > 1 and not isinstance(y, ClassProbabilities)
-        if known is None or not is_several or has_many_labels(y):
-            return read_targets(y, tree, is_related=self._relates_labels)
-        labels, form = read_targets(np.concatenate([np.asarray(column_or_1d(unmasked(y))), known]), tree)
+        if known is None or not is_several or targets.has_many_labels(y):
+            return targets.read_targets(y, tree, is_related=self._relates_labels)
+        labels, form = targets.read_targets(
+            np.concatenate([np.asarray(column_or_1d(unmasked(y))), known]), tree
+        )
         strange = sorted(set(form.classes.tolist()) - set(known.tolist()))
         if strange:
             raise ValueError(
@@ -222,11 +218,11 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
     def _read_known_tags(self, y: Any) -> tuple[LabelMatrix, TargetForm]:
         """Read lists of tags as the labels of a fitted estimator; ignore other tags."""
         labels = tags_of_model(y, self.estimator)
-        require_observed(labels, is_related=self._relates_labels)
+        targets.require_observed(labels, is_related=self._relates_labels)
         own = getattr(getattr(fitted_inside(self.estimator), "_form", None), "frame", None)
         frame = FrameForm(library_of(y), None if own is None else own.labels)
         form = TargetForm("labels", "tags", 0, labels.names.astype(object), frame)
-        return labels, replace(form, unobserved=label_form(labels, labels).unobserved)
+        return labels, replace(form, unobserved=targets.label_form(labels, labels).unobserved)
 
     def _refuse_other_labels(self, labels: LabelMatrix, form: TargetForm) -> None:
         """Raise for named labels, or probabilities of classes, that differ from a fitted estimator's."""

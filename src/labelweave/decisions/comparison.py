@@ -26,7 +26,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from labelweave.decisions.label_scores import take_rows, targets_for
-from labelweave.estimators.targets import has_many_labels, read_labels
+from labelweave.estimators.targets import has_many_labels, opened, read_labels
 from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr, is_collection
@@ -34,7 +34,7 @@ from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.foundation.views import view
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import unknown_entries
-from labelweave.labels.tags import tag_rows
+from labelweave.labels.tags import TagRows
 from labelweave.metrics import class_summary, score_table
 from labelweave.metrics._classes import read_values
 from labelweave.metrics.known_labels import has_columns, known_labels, label_scores, tags_of_model, truth_for
@@ -304,11 +304,12 @@ def named_models(estimators: Any, reference: str | None = None) -> dict[str, Any
 
 def _read_rows(X: Any, y: Any) -> RowsToCompare:
     X, y = (checked_csr(part, name) if sp.issparse(part) else part for part, name in ((X, "X"), (y, "y")))
+    y = opened(y)
     labels = read_labels(y) if has_many_labels(y) else None
     n_rows, n_targets = _num_samples(X), _num_samples(y) if labels is None else len(labels)
     if n_rows != n_targets:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; they must be the same rows.")
-    if labels is not None and (tag_rows(y) is not None or labels.class_columns is not None):
+    if labels is not None and (isinstance(y, TagRows) or labels.class_columns is not None):
         y = labels  # so that splits keep all tags and classes
     if labels is None and getattr(y, "ndim", 1) == 2:
         y = column_or_1d(y)

@@ -11,13 +11,8 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from labelweave.estimators.entry_weights import (
-    RATES_OF_CLASSES,
-    SignFactors,
-    class_weight_of_state,
-    corrected_by,
-    weights_by_class,
-)
+from labelweave.estimators import entry_weights
+from labelweave.estimators.entry_weights import SignFactors
 from labelweave.estimators.journal import (
     FitArguments,
     Journal,
@@ -32,7 +27,7 @@ from labelweave.estimators.parameters import MEAN, Parameters, refuse_together
 from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.seen_rows import SeenRows, kept_rows
 from labelweave.estimators.stored_form import FORM, check_columns
-from labelweave.estimators.targets import check_lengths, read_entry_weights, read_targets, taxonomy_of
+from labelweave.estimators.targets import check_lengths, opened, read_entry_weights, read_targets, taxonomy_of
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError
@@ -50,24 +45,7 @@ from labelweave.foundation.sklearn_compat import (
 from labelweave.labels import LabelMatrix, LabelMean
 from labelweave.labels.flip_rates import read_flip_rates
 from labelweave.labels.label_mean import read_label_mean
-from labelweave.model_files import ModelFileError, save_model
-from labelweave.model_files.schema import (
-    FLAG,
-    MEASURED,
-    TEXT,
-    Field,
-    Items,
-    Made,
-    Maybe,
-    Named,
-    Numbers,
-    Optional,
-    Record,
-    Sizes,
-    Texts,
-    count,
-    stored_fields,
-)
+from labelweave.model_files import ModelFileError, save_model, schema
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
@@ -159,18 +137,18 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     _seen: Any = None  # rows of earlier calls, where a fit continues with more
     _end: Any = None  # where the last fit ended, for a warm start
 
-    _stored: ClassVar[dict[str, Field]] = {
-        "scorer_": Made(Scorer, {"L": "n_labels"}),
-        "n_features_in_": count("d", 1),
-        "feature_means_": Optional(Maybe(Numbers("d"))),
-        "first_feature_": Optional(count(most=1)),
-        "scaling_": Optional(Maybe(Made(FeatureScaling))),
-        "label_mean_": Optional(MEAN),
-        "trace_": Named(Items(MEASURED, "t")),
-        "status_": TEXT,
-        "converged_": Optional(FLAG),
-        **dict.fromkeys(("n_iter_", "rank_"), Optional(count())),
-        **dict.fromkeys(("duality_gap_", "objective_", "alpha_"), Optional(MEASURED)),
+    _stored: ClassVar[dict[str, schema.Field]] = {
+        "scorer_": schema.Made(Scorer, {"L": "n_labels"}),
+        "n_features_in_": schema.count("d", 1),
+        "feature_means_": schema.Optional(schema.Maybe(schema.Numbers("d"))),
+        "first_feature_": schema.Optional(schema.count(most=1)),
+        "scaling_": schema.Optional(schema.Maybe(schema.Made(FeatureScaling))),
+        "label_mean_": schema.Optional(MEAN),
+        "trace_": schema.Named(schema.Items(schema.MEASURED, "t")),
+        "status_": schema.TEXT,
+        "converged_": schema.Optional(schema.FLAG),
+        **dict.fromkeys(("n_iter_", "rank_"), schema.Optional(schema.count())),
+        **dict.fromkeys(("duality_gap_", "objective_", "alpha_"), schema.Optional(schema.MEASURED)),
     }
     """What model files have of fitted attributes; subclasses add theirs."""
 
@@ -223,6 +201,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             If a label has no observed value in training; ``unobserved_labels_`` has its number.
         """
         features = self._read_features(X, reset=True)
+        y = opened(y)
         rows = self._read_rows(features, y, sample_weight, entry_weight)
         self._seen = None
         self._fit(rows, self._last_end(len(features)), FitArguments(X, y, sample_weight))
@@ -340,13 +319,13 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         if self.flip_rates is None:
             return labels
         if self._form.kind != "labels":
-            raise ValueError(RATES_OF_CLASSES)
-        return corrected_by(self.flip_rates, labels)
+            raise ValueError(entry_weights.RATES_OF_CLASSES)
+        return entry_weights.corrected_by(self.flip_rates, labels)
 
     def _weighted_by_class(self, labels: LabelMatrix, weights: Array) -> tuple[Array, SignFactors | None]:
         if self.class_weight is None:
             return weights, None
-        return weights_by_class(self.class_weight, labels, self._form, weights)
+        return entry_weights.weights_by_class(self.class_weight, labels, self._form, weights)
 
     def _rows_by_class(self, labels: LabelMatrix, weights: Array) -> Array:
         """Weight rows by their class, where entries cannot have weights of their own."""
@@ -447,14 +426,14 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
-        sizes: Sizes = {}
-        fitted = stored_fields(cls)
-        fields: dict[str, Field] = {
+        sizes: schema.Sizes = {}
+        fitted = schema.stored_fields(cls)
+        fields: dict[str, schema.Field] = {
             "parameters": Parameters(cls),
-            "fitted": Record(fitted),
-            "feature_names": Maybe(Texts("d")),
+            "fitted": schema.Record(fitted),
+            "feature_names": schema.Maybe(schema.Texts("d")),
         }
-        Record(fields | FORM).check(state, cls.__name__, sizes)
+        schema.Record(fields | FORM).check(state, cls.__name__, sizes)
         check_columns(state["form"]["kind"], sizes)
         names = state["feature_names"]
         if names is not None and len(set(names.tolist())) < len(names):
@@ -479,7 +458,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         """
         given = state["parameters"]
         if given.get("class_weight") is not None:
-            given["class_weight"] = class_weight_of_state(given["class_weight"])
+            given["class_weight"] = entry_weights.class_weight_of_state(given["class_weight"])
         cls._check_state(state)
         model = cls(**state["parameters"])
         fitted = state["fitted"]

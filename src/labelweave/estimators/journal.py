@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from labelweave import model_files
 from labelweave.estimators.parameters import refuse_together
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Array
@@ -33,14 +34,7 @@ from labelweave.foundation.config import ON_INTERRUPT, UNDER_WAY, FitUnderWay, g
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import _fit_context, callbacks_of, with_callbacks
 from labelweave.foundation.views import view
-from labelweave.model_files import (
-    ModelContent,
-    ModelFileError,
-    decode,
-    encode,
-    read_model_file,
-    write_model_file,
-)
+from labelweave.model_files import ModelContent, ModelFileError
 from labelweave.model_files.schema import TEXT, Anything, Named, OneOf, Record, count
 from labelweave.solvers import SolverResult, Status
 from labelweave.solvers.frame import OnCheck, Solver, State
@@ -169,7 +163,9 @@ class Journal:
             "states": {stage: state.to_plain() for stage, state in self.states.items()},
         }
         arrays: dict[str, Any] = {}
-        write_model_file(self.path, ModelContent(_KIND, encode(plain, arrays), arrays))
+        model_files.write_model_file(
+            self.path, ModelContent(_KIND, model_files.encode(plain, arrays), arrays)
+        )
         self.written = time.monotonic()
 
     def close(self, *, is_done: bool) -> None:
@@ -183,10 +179,10 @@ class Journal:
 
     def _read(self, path: Path) -> None:
         try:
-            content = read_model_file(path)
+            content = model_files.read_model_file(path)
             if content.kind != _KIND:
                 raise ModelFileError(f"it is a file of another kind ({content.kind}).")
-            plain = decode(content.state, content.arrays)
+            plain = model_files.decode(content.state, content.arrays)
             _CONTENT.check(plain, "checkpoint", {})
             states = {stage: _state_of(stage, state) for stage, state in plain["states"].items()}
         except ModelFileError as error:
@@ -224,7 +220,7 @@ def _state_of(stage: str, plain: Any) -> State:
 def data_fingerprint(*values: Any) -> str:
     """Digest nested data: arrays by type, shape and bytes, the rest in model file format."""
     arrays: dict[str, Any] = {}
-    text = json.dumps(encode(list(values), arrays), sort_keys=True)
+    text = json.dumps(model_files.encode(list(values), arrays), sort_keys=True)
     digest = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         array = arrays[name]

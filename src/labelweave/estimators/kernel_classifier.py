@@ -25,14 +25,8 @@ from labelweave.features import (
     make_kernel,
 )
 from labelweave.features.feature_matrix import dense_rows
-from labelweave.features.gram.sources import (
-    GramSource,
-    KernelSource,
-    PrecomputedSource,
-    check_positive_semidefinite,
-    checked_kernel_matrix,
-    kernel_source,
-)
+from labelweave.features.gram import sources
+from labelweave.features.gram.sources import GramSource, KernelSource, PrecomputedSource
 from labelweave.features.kernels.kernel import part_of_others
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Array, PerRow
@@ -277,18 +271,18 @@ class KernelClassifier(LabelClassifier):
     def _read_kernel(self, features: FeatureMatrix, seed: int) -> tuple[GramSource, FeatureMatrix | None]:
         """Return the kernel of the training rows, and its explicit features where it has them."""
         if self._is_precomputed:
-            given = PrecomputedSource(checked_kernel_matrix(dense_rows(features)))
-            check_positive_semidefinite(given, seed)
+            given = PrecomputedSource(sources.checked_kernel_matrix(dense_rows(features)))
+            sources.check_positive_semidefinite(given, seed)
             return given, None
         kernel = make_kernel(self.kernel, self.gamma)
         self.kernel_ = kernel.resolved(features)
         self._check_kernel(self.kernel_, features, seed)
-        return kernel_source(self.kernel_, features), self.kernel_.explicit_features(features)
+        return sources.kernel_source(self.kernel_, features), self.kernel_.explicit_features(features)
 
     def _check_kernel(self, kernel: Kernel, features: FeatureMatrix, seed: int) -> None:
         """Reject a custom kernel that is not positive semi-definite; warn of a degenerate one."""
         if part_of_others(kernel) is not None:
-            check_positive_semidefinite(KernelSource(kernel, features.to_local()), seed)
+            sources.check_positive_semidefinite(KernelSource(kernel, features.to_local()), seed)
         if isinstance(self.kernel, str) and not isinstance(self.gamma, Real):
             _warn_of_degenerate(kernel, features)
 

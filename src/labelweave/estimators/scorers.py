@@ -21,19 +21,7 @@ from labelweave.features.feature_matrix import dense_rows
 from labelweave.features.gram import LowRankGram
 from labelweave.features.kernels.kernel import part_of_others
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
-from labelweave.foundation.arrays import Workers, panels
-from labelweave.foundation.arrays.linear_algebra import (
-    HOME,
-    as_type,
-    columns_of,
-    empty,
-    is_foreign,
-    is_numpy,
-    placed,
-    put_columns,
-    rows_of,
-    to_numpy,
-)
+from labelweave.foundation.arrays import Workers, linear_algebra, panels
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, Field, Items, Made, Maybe, Numbers, places, reads_numbers
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
@@ -60,12 +48,12 @@ class Scorer(StoredParameters, ABC):
 
     def scores_at_home(self, features: FeatureMatrix) -> RowsByLabels:
         """Score rows where the call makes its tables (:mod:`labelweave.foundation.arrays.homes`)."""
-        if (home := HOME.get()) is None or not self._takes_devices:
+        if (home := linear_algebra.HOME.get()) is None or not self._takes_devices:
             return self.scores(features)
         key = str(home[:2])
         if key not in self._copies:
             self._copies[key] = _placed(self)
-        return to_numpy(self._copies[key].scores(features.placed()))
+        return linear_algebra.to_numpy(self._copies[key].scores(features.placed()))
 
     @cached_property
     def _copies(self) -> dict[str, Self]:
@@ -95,7 +83,7 @@ class Scorer(StoredParameters, ABC):
         score: writes the scores of rows.
         kernels: the kernels it uses; a custom one may not be called by several threads.
         """
-        scores = empty((len(features), self.n_labels), np.float64)
+        scores = linear_algebra.empty((len(features), self.n_labels), np.float64)
         parts = panels(len(features), max(_FEWEST_ROWS, size))
         is_own = not any(kernel and part_of_others(kernel) for kernel in kernels)
         with (Workers.of_library() if is_own and len(parts) > 1 else Workers()).running() as workers:
@@ -110,7 +98,7 @@ def _placed(part: Any) -> Any:
     """Copy a scorer, or a part of it, with its real numbers at the home of the call."""
     part = part.toarray() if sp.issparse(part) else part
     if isinstance(part, np.ndarray):
-        return placed(part) if part.dtype.kind == "f" else part
+        return linear_algebra.placed(part) if part.dtype.kind == "f" else part
     if isinstance(part, tuple):
         return tuple(map(_placed, part))
     if isinstance(part, Scorer | KernelExpansion):
@@ -246,7 +234,7 @@ class FactorScorer(Scorer):
 
         def latent(rows: FeatureMatrix) -> Array:
             block = _kernel_values(self.kernel, rows, support, columns)
-            return as_type(_product(block, self.feature_factors_), self.feature_factors_.dtype)
+            return linear_algebra.as_type(_product(block, self.feature_factors_), self.feature_factors_.dtype)
 
         return latent
 
@@ -274,7 +262,9 @@ class KernelExpansion(StoredParameters):
         if len(self.labels) == scores.shape[1]:
             scores += added
         else:
-            put_columns(scores, self.labels, columns_of(scores, self.labels) + added)
+            linear_algebra.put_columns(
+                scores, self.labels, linear_algebra.columns_of(scores, self.labels) + added
+            )
 
 
 SUPPORT: dict[str, Field] = {
@@ -328,7 +318,7 @@ class KernelScorer(Scorer):
         return [
             None if term.kernel is None
             else FeatureMatrix.of_model(
-                rows if np.array_equal(term.rows, everything) else rows_of(rows, term.rows)
+                rows if np.array_equal(term.rows, everything) else linear_algebra.rows_of(rows, term.rows)
             )
             for term in self.terms
         ]  # fmt: skip
@@ -354,7 +344,7 @@ class KernelScorer(Scorer):
         if explicit is None or explicit.shape[1] >= len(explicit):
             return None
         weights = np.zeros((explicit.shape[1], self.n_labels))
-        weights = weights if is_numpy(self.intercept_) else placed(weights)
+        weights = weights if linear_algebra.is_numpy(self.intercept_) else linear_algebra.placed(weights)
         self.terms[0].add_to(weights, explicit.data.T)
         return LinearScorer(self.intercept_, weights, kernel)
 
@@ -409,7 +399,7 @@ def _products(features: FeatureMatrix, weights: Array) -> int:
 
 
 def _product(left: Array, right: Array) -> Array:
-    return Workers().matmul(left, right) if is_foreign(left) else left @ right
+    return Workers().matmul(left, right) if linear_algebra.is_foreign(left) else left @ right
 
 
 def _kernel_values(
@@ -417,7 +407,7 @@ def _kernel_values(
 ) -> Array:
     """Return the kernel between rows and support rows; a slice of the rows if it is precomputed."""
     if kernel is None:
-        return columns_of(dense_rows(rows), support)
+        return linear_algebra.columns_of(dense_rows(rows), support)
     assert vectors is not None, "a kernel comes with the features of the support rows"
     return kernel.block(rows, vectors)
 

@@ -5,23 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from labelweave.labels.class_columns import ClassColumns
-from labelweave.model_files import ModelFileError
-from labelweave.model_files.schema import (
-    FLAG,
-    TEXT,
-    Field,
-    Items,
-    Made,
-    Maybe,
-    Number,
-    Numbers,
-    OneOf,
-    Optional,
-    Record,
-    Sizes,
-    Texts,
-    count,
-)
+from labelweave.model_files import ModelFileError, schema
 
 
 def _has_names_of_columns(frame: dict[str, Any]) -> bool:
@@ -34,33 +18,33 @@ def _has_names_of_columns(frame: dict[str, Any]) -> bool:
     return n_levels == 1 or all(type(label) is tuple and len(label) == n_levels for label in labels)
 
 
-_LABEL = Maybe(Number(), TEXT, FLAG)  # of a column, or of its levels
-_FRAME = Record(
+_LABEL = schema.Maybe(schema.Number(), schema.TEXT, schema.FLAG)  # of a column, or of its levels
+_FRAME = schema.Record(
     {
-        "library": TEXT,
-        "labels": Maybe(Items(Maybe(_LABEL, Items(_LABEL, kind=tuple)))),
-        "level_names": Maybe(Items(_LABEL, least=1)),
+        "library": schema.TEXT,
+        "labels": schema.Maybe(schema.Items(schema.Maybe(_LABEL, schema.Items(_LABEL, kind=tuple)))),
+        "level_names": schema.Maybe(schema.Items(_LABEL, least=1)),
     },
     {"columns are called as their library and levels allow": _has_names_of_columns},
 )
-FORM: dict[str, Field] = {
-    "form": Record(
+FORM: dict[str, schema.Field] = {
+    "form": schema.Record(
         {
-            "kind": OneOf(("labels", "binary", "multiclass")),
-            "container": OneOf(("array", "sparse", "frame", "tags")),
-            "negative": OneOf((0, -1)),
-            "frame": Optional(_FRAME),
-            "unobserved": Optional(Items(count(), kind=(list, tuple))),
-            "columns": Optional(Made(ClassColumns)),
+            "kind": schema.OneOf(("labels", "binary", "multiclass")),
+            "container": schema.OneOf(("array", "sparse", "frame", "tags")),
+            "negative": schema.OneOf((0, -1)),
+            "frame": schema.Optional(_FRAME),
+            "unobserved": schema.Optional(schema.Items(schema.count(), kind=(list, tuple))),
+            "columns": schema.Optional(schema.Made(ClassColumns)),
         }
     ),
-    "classes": Maybe(Texts("C"), Numbers("C", "iufb"), none=False),
-    "classes_are_objects": FLAG,
+    "classes": schema.Maybe(schema.Texts("C"), schema.Numbers("C", "iufb"), none=False),
+    "classes_are_objects": schema.FLAG,
 }
 """What a model file has of the form of targets."""
 
 
-def check_columns(kind: str, sizes: Sizes) -> None:
+def check_columns(kind: str, sizes: schema.Sizes) -> None:
     """Raise if the numbers of scores, and of values per score, do not match the classes or labels."""
     n_classes = sizes["C"]
     columns = 1 if kind == "binary" else n_classes

@@ -19,19 +19,11 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import checked_csr, numbers_of, unmasked
-from labelweave.foundation.frames import FrameForm, frame_values, is_frame, library_of
-from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
+from labelweave.foundation.frames import FrameForm, frame_values, is_frame
+from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy, label_names
 from labelweave.labels.class_columns import ClassColumns, has_class_columns, read_class_columns
-from labelweave.labels.label_matrix import is_plain_array, words_on_no_negative
-from labelweave.labels.label_names import (
-    as_text,
-    columns_by_name,
-    distinct_classes,
-    typed,
-    unknown_entries,
-    words_on_alike,
-)
-from labelweave.labels.tags import numbered_tags, tag_rows
+from labelweave.labels.label_matrix import is_plain_array, warn_of_targets, words_on_no_negative
+from labelweave.labels.tags import tag_rows
 
 
 @dataclass(frozen=True)
@@ -175,11 +167,12 @@ def read_targets(
     Shapes: labels (n, columns).
     Raises ValueError if y has only one class, or its entries are no labels.
     """
+    y = opened(y)
     if has_many_labels(y):
         labels = read_labels(y)
         require_observed(labels, is_related=is_related)
         form = label_form(y, labels)
-        words = words_on_alike(labels.words) if form.container == "tags" else None
+        words = label_names.words_on_alike(labels.words) if form.container == "tags" else None
         if labels.class_columns is not None and not isinstance(y, LabelMatrix):
             words = labels.class_columns.words_on_numbers()
         is_table = form.container != "tags" and labels.class_columns is None
@@ -234,6 +227,12 @@ def check_lengths(n_rows: int, n_targets: int) -> None:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; pass one row of labels per row of X.")
 
 
+def opened(y: Any) -> Any:
+    """Return lists of tags as :class:`TagRows`, so that nothing reads them twice; other targets unchanged."""
+    tags = tag_rows(y, warn_of_targets)
+    return y if tags is None else tags
+
+
 def has_many_labels(y: Any) -> bool:
     """Distinguish multi-label targets from one class per row.
 
@@ -249,7 +248,9 @@ def has_many_labels(y: Any) -> bool:
         y = np.asarray(unmasked(y))
     except ValueError:  # rows of different lengths, which reading labels rejects
         return True
-    return y.ndim == 2 and (y.shape[1] != 1 or bool(np.isin(y[~unknown_entries(y)], (0, 1, -1)).all()))
+    return y.ndim == 2 and (
+        y.shape[1] != 1 or bool(np.isin(y[~label_names.unknown_entries(y)], (0, 1, -1)).all())
+    )
 
 
 def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
@@ -272,8 +273,7 @@ def _form_of(y: Any, classes: Array) -> TargetForm:
         return TargetForm("labels", "array", _negative(y), classes)
     rows = tag_rows(y)
     if rows is not None:
-        frame = FrameForm(library_of(y), numbered_tags(rows))
-        return TargetForm("labels", "tags", 0, classes, frame)
+        return TargetForm("labels", "tags", 0, classes, FrameForm(rows.library, rows.originals))
     if is_frame(y):
         return TargetForm("labels", "frame", _negative(frame_values(y)), classes, FrameForm.of(y))
     return TargetForm("labels", "array", _negative(np.asarray(y)), classes)
@@ -348,11 +348,11 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     if hasattr(y, "iloc") and np.ndim(y) == 1 and not isinstance(y.dtype, np.dtype) and y.dtype.kind in "iub":
         y = y.to_numpy(dtype=object)  # which keeps integers with missing values as integers
     y = column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y, warn=True)
-    missing = unknown_entries(y)
+    missing = label_names.unknown_entries(y)
     known = y[~missing]
     if len(known) == 0:
         raise ValueError(f"y has {len(y)} rows and no observed class; it must have at least 2 classes.")
-    known = typed(known)
+    known = label_names.typed(known)
     if known.dtype.kind == "f":
         assert_all_finite(known, input_name="y")
     if known.dtype.kind != "O":
@@ -381,11 +381,11 @@ def node_name(entry: Any) -> str:
 
     Returns its text, whole numbers without a decimal point: 3.0 is 3.
     """
-    return as_text(entry)
+    return label_names.as_text(entry)
 
 
 def _flat(known: Array, missing: Array) -> ClassTargets:
-    classes, found = distinct_classes(known)
+    classes, found = label_names.distinct_classes(known)
     _require_two(classes)
     codes = np.zeros(len(missing), np.intp)
     codes[~missing] = found
@@ -453,7 +453,7 @@ def read_entry_weights(
         entry_weight = sp.coo_array(checked_csr(entry_weight, what))
     else:
         names = labels.words if names is None else [str(name) for name in names]
-        entry_weight = columns_by_name(entry_weight, names, what)
+        entry_weight = label_names.columns_by_name(entry_weight, names, what)
     weights: Any = (entry_weight if sparse else numbers_of(entry_weight, what)).astype(np.float64)
     if weights.shape != labels.shape:
         raise ValueError(

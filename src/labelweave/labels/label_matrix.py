@@ -122,7 +122,7 @@ class LabelMatrix:
         is_text = isinstance(Y, np.ndarray) and Y.ndim == 1 and Y.dtype.kind in "OU"
         if is_plain_array(Y) and not is_text:
             return cls._from_dense(checked_table(numbers_in(Y)), names)
-        rows = tag_rows(Y.tolist() if is_text else Y, _warn)
+        rows = tag_rows(Y.tolist() if is_text else Y, warn_of_targets)
         if rows is not None:
             return cls(*read_tags(rows, None if names is None else list(names)))
         return cls._from_dense(checked_table(numbers_in(Y)), frame_names(Y) if names is None else names)
@@ -406,7 +406,7 @@ class LabelMatrix:
         return np.where(self.observed.toarray() == 0, np.nan, self.expected_positives.toarray())
 
 
-def _warn(words: str) -> None:
+def warn_of_targets(words: str) -> None:
     warn_caller(words[0].upper() + words[1:])
 
 

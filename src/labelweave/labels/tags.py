@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from itertools import chain
 from numbers import Real
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.foundation.frames import column_entries, is_frame, only_column
+from labelweave.foundation.frames import column_entries, is_frame, library_of, only_column
 from labelweave.labels import written_labels as written
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.label_names import names_of
@@ -20,7 +21,30 @@ _COLLECTIONS = (list, tuple, set, frozenset, np.ndarray)
 _ENTRIES = {"0", "1", "-1", "0.0", "1.0", "nan", "true", "false", "yes", "no"}  # entries of tables, not tags
 
 
-def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | None:
+class TagRows(list[Any]):
+    """The lists of tags of rows, as found in targets of a user's library."""
+
+    def __init__(self, rows: Iterable[Any], library: str = "builtins") -> None:
+        super().__init__(rows)
+        self.library = library
+
+    @cached_property
+    def checked(self) -> list[list[Any] | None]:
+        """The distinct tags of every row, None where it is unobserved; ValueError names a row without."""
+        lists = [None if _is_unknown(row) else _tags_of(row, number) for number, row in enumerate(self)]
+        tags = {*chain.from_iterable(filter(None, lists))}
+        if not any("'" in tag or '"' in tag for tag in tags if isinstance(tag, str)):
+            return lists
+        return [tags and _unpacked(tags, number) for number, tags in enumerate(lists)]
+
+    @property
+    def originals(self) -> list[Any] | None:
+        """The sorted tags, if not all are text."""
+        tags = _distinct(self.checked)
+        return None if all(isinstance(tag, str) for tag in tags) else tags
+
+
+def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> TagRows | None:
     """Return the entries of targets that are lists of tags, one per row; None for other targets.
 
     In a Series or a column, any lists are tags.  Nested Python lists are tags if a row is a set or contains
@@ -28,6 +52,13 @@ def tag_rows(Y: Any, say: Callable[[str], None] | None = None) -> list[Any] | No
     Texts in a list or a column are parsed as cells of tables, those in an array are classes.
     say: is called with a message on how texts were split.
     """
+    if isinstance(Y, TagRows):
+        return Y
+    rows = _entries_with_tags(Y, say)
+    return None if rows is None else TagRows(rows, library_of(Y))
+
+
+def _entries_with_tags(Y: Any, say: Callable[[str], None] | None) -> list[Any] | None:
     column = only_column(Y) if is_frame(Y) else Y
     if column is None or sp.issparse(column) or isinstance(column, str) or not hasattr(column, "__len__"):
         return None
@@ -160,12 +191,12 @@ def read_tags(
     others: what to do with unknown tags: "raise", "ignore", or "add" them at the end.
     Raises ValueError if a row is something else, or has an unknown tag.
     """
-    lists = _known_tags(rows)
+    lists = (rows if isinstance(rows, TagRows) else TagRows(rows)).checked
     if tags is None or _have_a_column_each(rows, len(tags)):
         _refuse_table(lists)
-    found = _sorted({tag for row in lists if row is not None for tag in row}) if tags is None else list(tags)
+    found = _distinct(lists) if tags is None else list(tags)
     if others == "add":
-        found += _sorted({str(tag) for row in lists for tag in row or ()} - set(map(str, found)))
+        found += sorted({*map(str, _distinct(lists))} - {*map(str, found)})
     place = {str(tag): column for column, tag in enumerate(found)}
     if len(place) < len(found):
         same = next(tag for column, tag in enumerate(found) if place[str(tag)] != column)
@@ -193,14 +224,6 @@ def _whole_rows(observed: list[bool], n_tags: int) -> sp.csr_array | None:
     columns = np.tile(np.arange(n_tags), sum(observed))
     parts = (np.ones(len(columns), np.int8), columns, np.concatenate([[0], np.cumsum(counts)]))
     return sp.csr_array(parts, shape=(len(observed), n_tags))
-
-
-def _known_tags(rows: Sequence[Any]) -> list[list[Any] | None]:
-    lists = [None if _is_unknown(row) else _tags_of(row, number) for number, row in enumerate(rows)]
-    tags = {*chain.from_iterable(filter(None, lists))}
-    if not any("'" in tag or '"' in tag for tag in tags if isinstance(tag, str)):
-        return lists
-    return [tags and _unpacked(tags, number) for number, tags in enumerate(lists)]
 
 
 def _have_a_column_each(rows: Sequence[Any], n_tags: int) -> bool:
@@ -247,13 +270,15 @@ def _tag(entry: Any, number: int) -> Any:
     )
 
 
-def _sorted(tags: set[Any]) -> list[Any]:
+def _distinct(lists: Sequence[list[Any] | None]) -> list[Any]:
+    """Return the sorted tags of rows."""
+    tags = {*chain.from_iterable(filter(None, lists))}
     return sorted(tags, key=str if any(isinstance(tag, str) for tag in tags) else None)
 
 
 def _refuse_table(lists: Sequence[list[Any] | None]) -> None:
     """Raise ValueError for a table of 0 and 1 or of probabilities, whose entries would be read as tags."""
-    tags = {tag for row in lists for tag in row or ()}
+    tags = _distinct(lists)
     are_shares = all(isinstance(tag, (int, float)) and 0 <= tag <= 1 for tag in tags)
     if tags and (are_shares or {str(tag).lower() for tag in tags} <= _ENTRIES):
         shown = ", ".join(sorted(map(repr, tags))[:5])
@@ -263,17 +288,11 @@ def _refuse_table(lists: Sequence[list[Any] | None]) -> None:
         )
 
 
-def numbered_tags(rows: Sequence[Any]) -> list[Any] | None:
-    """Return the original tags of rows, if not all are text."""
-    tags = read_tags(rows)[2]
-    return None if all(isinstance(tag, str) for tag in tags) else tags
-
-
 def tags_of_either(first: Any, second: Any) -> list[str] | None:
     """Return the sorted tags of two lists of tags; None if one is something else."""
     rows = [tag_rows(table) for table in (first, second)]
     if rows[0] is None or rows[1] is None:
         return None
-    lists = [*_known_tags(rows[0]), *_known_tags(rows[1])]
+    lists = [*rows[0].checked, *rows[1].checked]
     _refuse_table(lists)
-    return _sorted({str(tag) for row in lists for tag in row or ()})
+    return sorted({*map(str, _distinct(lists))})

@@ -15,16 +15,8 @@ from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.labels import LabelMatrix, Taxonomy, read_class_columns
 from labelweave.labels.class_columns import ClassColumns, labels_of_columns
-from labelweave.metrics._classes import (
-    Classes,
-    ClassRows,
-    Codes,
-    as_text,
-    observed_rows,
-    read_class_rows,
-    read_predicted,
-    read_values,
-)
+from labelweave.metrics import _classes
+from labelweave.metrics._classes import Classes, ClassRows, Codes
 from labelweave.metrics._inputs import mean_of_defined, read_weights
 
 
@@ -48,7 +40,7 @@ def mean_reciprocal_rank(
     >>> mean_reciprocal_rank(["a", "b", None], [[0.9, 0.1], [0.7, 0.3], [0.5, 0.5]], ["a", "b"])
     0.75
     """
-    given = read_class_rows(y_true, probabilities, classes, sample_weight)
+    given = _classes.read_class_rows(y_true, probabilities, classes, sample_weight)
     return mean_of_defined(reciprocal_ranks(given), given.weights)
 
 
@@ -142,7 +134,7 @@ def error_reject_curve(
     >>> rejected_fraction.tolist(), error.tolist()
     ([0.0, 0.25, 0.5, 0.75], [0.25, 0.0, 0.0, 0.0])
     """
-    given = read_class_rows(y_true, probabilities, classes, sample_weight)
+    given = _classes.read_class_rows(y_true, probabilities, classes, sample_weight)
     certainty = given.per_row(lambda block, _: block.max(axis=1))
     wrong = given.per_row(lambda block, codes: block.argmax(axis=1) != codes)
     levels, level_of_row = np.unique(certainty, return_inverse=True)
@@ -180,15 +172,17 @@ def harmonic_mean_accuracy(
     >>> round(harmonic_mean_accuracy(truth, predicted, seen_classes=["cat", "dog"]), 3)
     0.857
     """
-    truths = read_values(y_true, "y_true")
-    predictions = read_predicted(y_pred, len(truths))
+    truths = _classes.read_values(y_true, "y_true")
+    predictions = _classes.read_predicted(y_pred, len(truths))
     weights = read_weights(sample_weight, truths)
-    known = observed_rows(truths != None, weights)  # noqa: E711
+    known = _classes.observed_rows(truths != None, weights)  # noqa: E711
     weights = weights[known]
-    names, codes = np.unique([as_text(value) for value in truths[known]], return_inverse=True)
-    predicted = np.array([as_text(value) for value in predictions[known]])
+    names, codes = np.unique([_classes.as_text(value) for value in truths[known]], return_inverse=True)
+    predicted = np.array([_classes.as_text(value) for value in predictions[known]])
     shares = np.bincount(codes, (names[codes] == predicted) * weights) / np.bincount(codes, weights)
-    seen = np.isin(names, [str(as_text(value)) for value in read_values(seen_classes, "seen_classes")])
+    seen = np.isin(
+        names, [str(_classes.as_text(value)) for value in _classes.read_values(seen_classes, "seen_classes")]
+    )
     if seen.all() or not seen.any():
         return float("nan")
     return float(hmean([shares[seen].mean(), shares[~seen].mean()]))
@@ -282,16 +276,16 @@ def _told_parent(name: str, taxonomy: Taxonomy) -> str | None:
 def _read_nodes(
     y_true: Any, y_pred: Any, taxonomy: Taxonomy, sample_weight: Any
 ) -> tuple[Array, Array, Floats]:
-    truths = read_values(y_true, "y_true")
-    predictions = read_predicted(y_pred, len(truths))
+    truths = _classes.read_values(y_true, "y_true")
+    predictions = _classes.read_predicted(y_pred, len(truths))
     weights = read_weights(sample_weight, truths)
-    seen = observed_rows(truths != None, weights)  # noqa: E711
+    seen = _classes.observed_rows(truths != None, weights)  # noqa: E711
     truths, predictions = as_nodes(truths, "y_true", taxonomy), as_nodes(predictions, "y_pred", taxonomy)
     return truths[seen], predictions[seen], weights[seen]
 
 
 def as_nodes(values: Array, given: str, taxonomy: Taxonomy) -> Array:
-    names = [as_text(value) for value in values]
+    names = [_classes.as_text(value) for value in values]
     for row, name in enumerate(names):
         if name is not None and name not in taxonomy:
             raise ValueError(

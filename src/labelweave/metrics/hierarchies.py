@@ -18,13 +18,7 @@ from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Floats
 from labelweave.foundation.arrays import numbers_of, ratios
 from labelweave.labels import Taxonomy
-from labelweave.metrics._inputs import (
-    mean_of_defined,
-    read_raw_weights,
-    read_targets,
-    read_weights,
-    row_observed_counts,
-)
+from labelweave.metrics import _inputs
 from labelweave.metrics._nodes import NodeScores, NodeSets, all_nodes
 from labelweave.metrics.label_sets import f1_score, precision_score, recall_score
 from labelweave.metrics.rankings import average_precision_score
@@ -163,7 +157,7 @@ def h_loss(
     if cost not in ("siblings", "one"):
         raise ValueError(f"cost={cost!r}; pass 'siblings' or 'one'.")
     sets = NodeSets.read(Y_true, Y_pred, taxonomy)
-    weights = read_weights(sample_weight, sets.targets)
+    weights = _inputs.read_weights(sample_weight, sets.targets)
     costs = np.ones(len(sets.graph))
     if cost == "siblings":
         costs = taxonomy.sibling_shares()[taxonomy._numbers(sets.graph.nodes)]
@@ -175,8 +169,8 @@ def h_loss(
     above = sets.graph.at_or_above(sets.graph.nodes)
     first = sp.csr_array((wrong @ above.T).multiply(wrong))
     first.data = (first.data == 1).astype(np.float64)
-    losses = np.where(row_observed_counts(sets.targets) > 0, first @ costs, np.nan)
-    return mean_of_defined(losses, weights)
+    losses = np.where(_inputs.row_observed_counts(sets.targets) > 0, first @ costs, np.nan)
+    return _inputs.mean_of_defined(losses, weights)
 
 
 @checked
@@ -212,7 +206,7 @@ def information_content(labels: Any, taxonomy: Taxonomy) -> dict[str, float]:
     >>> information_content([["dog"], ["dog"], ["cat"]], tree)
     {'animal': 0.0, 'dog': 0.4150374992788438, 'cat': 1.0}
     """
-    targets, graph = all_nodes(read_targets(labels), taxonomy)
+    targets, graph = all_nodes(_inputs.read_targets(labels), taxonomy)
     edges = graph._edges
     upward = sp.csr_array((np.ones(len(edges)), (edges[:, 1], edges[:, 0])), shape=(len(graph),) * 2)
     parents = np.bincount(edges[:, 1], minlength=len(graph))
@@ -367,7 +361,7 @@ def depth_table(
         sets = NodeSets(scored.graph, scored.targets, found)
     else:
         sets = NodeSets.read(Y_true, Y_pred, taxonomy)
-    weights = read_raw_weights(sample_weight, sets.targets)
+    weights = _inputs.read_raw_weights(sample_weight, sets.targets)
     depths, table = sets.graph._depths, dict[int, dict[str, float]]()
     for depth in np.unique(depths).tolist():
         columns = np.flatnonzero(depths == depth)

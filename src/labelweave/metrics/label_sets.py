@@ -17,13 +17,7 @@ from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import ratios
 from labelweave.labels import LabelMatrix
-from labelweave.metrics._inputs import (
-    mean_of_defined,
-    read_predictions,
-    read_targets,
-    read_weights,
-    row_observed_counts,
-)
+from labelweave.metrics import _inputs
 
 Average = Literal["micro", "macro", "example", "samples"] | None
 
@@ -52,9 +46,9 @@ def hamming_loss(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = None) 
     ValueError
         If the shapes differ, Y_pred has missing entries or nothing is observed.
     """
-    targets = read_targets(Y_true, Y_pred, is_soft=True)
+    targets = _inputs.read_targets(Y_true, Y_pred, is_soft=True)
     counts = row_counts(targets, Y_pred)
-    weights = read_weights(sample_weight, targets)
+    weights = _inputs.read_weights(sample_weight, targets)
     total = weights @ counts.observed
     return float(weights @ counts.wrong / total) if total > 0 else float("nan")
 
@@ -65,10 +59,10 @@ def subset_accuracy(Y_true: Any, Y_pred: Any, *, sample_weight: Any | None = Non
 
     Examples without an observed entry are ignored.  For parameters and errors see :func:`hamming_loss`.
     """
-    targets = read_targets(Y_true, Y_pred)
+    targets = _inputs.read_targets(Y_true, Y_pred)
     counts = row_counts(targets, Y_pred)
     correct = np.where(counts.observed > 0, counts.wrong == 0, np.nan)
-    return mean_of_defined(correct, read_weights(sample_weight, targets))
+    return _inputs.mean_of_defined(correct, _inputs.read_weights(sample_weight, targets))
 
 
 @checked
@@ -158,8 +152,8 @@ def _share(
         raise ValueError(f"average is {average!r}; pass 'micro', 'macro', 'example' (or 'samples') or None.")
     if zero_division not in (0, 1) and not (isinstance(zero_division, float) and np.isnan(zero_division)):
         raise ValueError(f"zero_division is {zero_division!r}; pass 0.0, 1.0 or nan.")
-    targets = read_targets(Y_true, Y_pred, is_soft=True)
-    weights = read_weights(sample_weight, targets)
+    targets = _inputs.read_targets(Y_true, Y_pred, is_soft=True)
+    weights = _inputs.read_weights(sample_weight, targets)
     if average in ("example", "samples"):
         counts = row_counts(targets, Y_pred)
     else:
@@ -168,7 +162,7 @@ def _share(
             counts = counts.of_all
         weights = np.ones(len(counts.hit))
     values = _shares(fraction, counts, zero_division)
-    return values if average is None else mean_of_defined(values, weights)
+    return values if average is None else _inputs.mean_of_defined(values, weights)
 
 
 def _shares(fraction: _Fraction, counts: EntryCounts, zero_division: float) -> Floats:
@@ -204,7 +198,9 @@ def row_counts(targets: LabelMatrix, Y_pred: Any) -> EntryCounts:
         np.diff(pattern.indptr) if pattern.dtype.kind == "i" else np.asarray(pattern.sum(axis=1))
         for pattern in _patterns(targets, Y_pred)
     ]
-    return EntryCounts(*(count.astype(np.float64) for count in [*counts, row_observed_counts(targets)]))
+    return EntryCounts(
+        *(count.astype(np.float64) for count in [*counts, _inputs.row_observed_counts(targets)])
+    )
 
 
 def label_counts(targets: LabelMatrix, Y_pred: Any, weights: Floats) -> EntryCounts:
@@ -216,7 +212,7 @@ def label_counts(targets: LabelMatrix, Y_pred: Any, weights: Floats) -> EntryCou
 
 
 def _patterns(targets: LabelMatrix, Y_pred: Any) -> tuple[sp.csr_array, sp.csr_array, sp.csr_array]:
-    predicted = read_predictions(Y_pred, targets)
+    predicted = _inputs.read_predictions(Y_pred, targets)
     positive = targets.expected_positives
     hit = positive.multiply(predicted).tocsr()
     if targets.observed is not None:

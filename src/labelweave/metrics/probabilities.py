@@ -16,16 +16,9 @@ from labelweave.foundation.arrays import checked_csr, numbers_of, ratios
 from labelweave.foundation.frames import is_frame
 from labelweave.labels import LabelMatrix, Taxonomy
 from labelweave.labels.tags import tag_rows
+from labelweave.metrics import _inputs
 from labelweave.metrics._classes import NOT_A_CLASS, Classes, ClassRows, as_text, read_class_rows
-from labelweave.metrics._inputs import (
-    Scores,
-    blocks_of_width,
-    mean_of_defined,
-    read_scores,
-    read_targets,
-    read_weights,
-    row_blocks,
-)
+from labelweave.metrics._inputs import Scores
 
 _MOST_BINS = 10_000
 
@@ -114,11 +107,11 @@ def has_many_labels(y_true: Any) -> bool:
 
 
 def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any) -> float:
-    targets = read_targets(Y_true, is_soft=True)
-    weights = read_weights(sample_weight, targets)
+    targets = _inputs.read_targets(Y_true, is_soft=True)
+    weights = _inputs.read_weights(sample_weight, targets)
     table = _read_label_probabilities(probabilities, targets)
     losses, total = 0.0, 0.0
-    for rows in row_blocks(table):
+    for rows in _inputs.row_blocks(table):
         signs = targets[rows].to_soft_signs()
         seen = signs != 0
         if seen.any():
@@ -144,14 +137,14 @@ def _read_label_probabilities(
         if len(outside):
             first = outside[0]
             _refuse_probability(listed.row[first], listed.col[first], listed.data[first])
-        return read_scores(table, targets)
+        return _inputs.read_scores(table, targets)
     values = numbers_of(probabilities, "The table of probabilities")
-    for rows in row_blocks(values) if values.ndim == 2 and values.dtype.kind in "fiub" else ():
+    for rows in _inputs.row_blocks(values) if values.ndim == 2 and values.dtype.kind in "fiub" else ():
         inside = (values[rows] >= 0) & (values[rows] <= 1)  # false for NaN
         if not inside.all():
             row, label = np.argwhere(~inside)[0]
             _refuse_probability(rows.start + row, label, values[rows][row, label])
-    return read_scores(probabilities, targets)
+    return _inputs.read_scores(probabilities, targets)
 
 
 def _refuse_probability(row: int, label: int, value: Any) -> NoReturn:
@@ -216,15 +209,15 @@ def expected_calibration_error(
             f"n_bins is {n_bins!r}; pass an integer from 1 to "
             f"{_MOST_BINS:,}, since every label stores that many counts."
         )
-    targets = read_targets(Y_true, is_soft=True)
+    targets = _inputs.read_targets(Y_true, is_soft=True)
     table = _read_label_probabilities(probabilities, targets, may_be_sparse=True)
-    weights = None if sample_weight is None else read_weights(sample_weight, targets)
+    weights = None if sample_weight is None else _inputs.read_weights(sample_weight, targets)
     sums = calibration_bins(targets, table, int(n_bins), least, weights)
     if average == "micro":
         sums = sums.sum(axis=1, keepdims=True)
     counts, announced, positives = sums
     errors = ratios(np.abs(announced - positives).sum(axis=1), counts.sum(axis=1), np.nan)
-    return errors if average is None else mean_of_defined(errors)
+    return errors if average is None else _inputs.mean_of_defined(errors)
 
 
 def calibration_bins(
@@ -237,7 +230,7 @@ def calibration_bins(
     weights (n,): the weight of each row's entries; 1 by default.
     """
     sums = np.zeros((3, targets.n_labels, n_bins))
-    for rows in blocks_of_width(*table.shape):
+    for rows in _inputs.blocks_of_width(*table.shape):
         signs = targets[rows].to_soft_signs()
         block = table[rows].toarray() if sp.issparse(table) else table[rows]
         if least > 0:

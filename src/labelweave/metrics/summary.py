@@ -12,35 +12,12 @@ import scipy.sparse as sp
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Floats
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.metrics._classes import (
-    NOT_A_CLASS,
-    Classes,
-    ClassRows,
-    Codes,
-    class_codes,
-    read_class_rows,
-    read_predicted,
-)
-from labelweave.metrics._inputs import (
-    Scores,
-    check_k,
-    mean_of_defined,
-    read_predictions,
-    read_scores,
-    read_targets,
-    read_weights,
-)
+from labelweave.metrics import _classes, _inputs, rankings
+from labelweave.metrics._classes import Classes, ClassRows, Codes
+from labelweave.metrics._inputs import Scores
 from labelweave.metrics.class_metrics import parent_accuracy, reciprocal_ranks, taxonomic_loss
 from labelweave.metrics.label_sets import EntryCounts, f1_of, label_counts, row_counts
 from labelweave.metrics.probabilities import class_log_loss
-from labelweave.metrics.rankings import (
-    area_under_curve,
-    average_auc,
-    average_precision,
-    coverage,
-    pairs_out_of_order,
-    per_line,
-)
 from labelweave.metrics.top_k import row_gains, row_precisions, top_hits
 
 
@@ -77,13 +54,13 @@ def score_table(
     """
     if scores is None and Y_pred is None:
         raise ValueError("Neither scores nor Y_pred was given; pass at least one of them.")
-    targets = read_targets(Y_true, Y_pred, is_soft=True)
-    weights = read_weights(sample_weight, targets)
-    values = None if scores is None else read_scores(scores, targets)
+    targets = _inputs.read_targets(Y_true, Y_pred, is_soft=True)
+    weights = _inputs.read_weights(sample_weight, targets)
+    values = None if scores is None else _inputs.read_scores(scores, targets)
     table = TableSums.of(targets, values, Y_pred, k, weights).table()
     if values is None:
         return table
-    area = average_auc(
+    area = rankings.average_auc(
         targets.most_likely(), values, sample_weight=None if sample_weight is None else weights
     )
     found = list(table.items())
@@ -114,7 +91,7 @@ class TableSums:
         """
         if Y_pred is None and scores is not None:
             Y_pred = scores > 0 if not sp.issparse(scores) else (scores > 0).astype(np.int8)
-        predicted, most_likely = read_predictions(Y_pred, targets), targets.most_likely()
+        predicted, most_likely = _inputs.read_predictions(Y_pred, targets), targets.most_likely()
         sure = row_counts(most_likely, predicted)
         by_row = {
             "subset_accuracy": np.where(sure.observed > 0, sure.wrong == 0, np.nan),
@@ -149,14 +126,16 @@ class TableSums:
             "hamming_loss": float(whole.wrong[0] / observed) if observed > 0 else np.nan,
             "subset_accuracy": means.pop("subset_accuracy"),
             "micro_f1": float(f1_of(whole)[0]),
-            "macro_f1": mean_of_defined(f1_of(self.counts)),
+            "macro_f1": _inputs.mean_of_defined(f1_of(self.counts)),
             **means,
         }
 
 
 def _top_rows(targets: LabelMatrix, scores: Scores, k: Iterable[int]) -> dict[str, Floats]:
     n_labels = targets.n_labels
-    sizes = [check_k(j, targets) for j in k if not (isinstance(j, (int, np.integer)) and j > n_labels)]
+    sizes = [
+        _inputs.check_k(j, targets) for j in k if not (isinstance(j, (int, np.integer)) and j > n_labels)
+    ]
     if not sizes:
         return {}
     hits = top_hits(targets, scores, max(sizes))
@@ -166,12 +145,12 @@ def _top_rows(targets: LabelMatrix, scores: Scores, k: Iterable[int]) -> dict[st
 
 def _ranking_rows(targets: LabelMatrix, scores: Scores) -> dict[str, Floats]:
     statistics = {
-        "auc_example": area_under_curve,
-        "ranking_loss": pairs_out_of_order,
-        "coverage_error": coverage,
-        "label_ranking_average_precision": average_precision,
+        "auc_example": rankings.area_under_curve,
+        "ranking_loss": rankings.pairs_out_of_order,
+        "coverage_error": rankings.coverage,
+        "label_ranking_average_precision": rankings.average_precision,
     }
-    return dict(zip(statistics, per_line(targets, scores, *statistics.values()), strict=True))
+    return dict(zip(statistics, rankings.per_line(targets, scores, *statistics.values()), strict=True))
 
 
 @checked
@@ -208,14 +187,14 @@ def class_summary(
     >>> class_summary(["a", "b"], [[0.5, 0.5], [0.5, 0.5]], ["a", "b"])["accuracy"]
     0.5
     """
-    given = read_class_rows(y_true, probabilities, classes, sample_weight, taxonomy)
+    given = _classes.read_class_rows(y_true, probabilities, classes, sample_weight, taxonomy)
     predicted = _predicted_codes(given, y_pred)
     known = given.codes >= 0
     exact = given.where(known)
     right = given.codes[known] == predicted[known]
     table = {
         "accuracy": float(np.average(right, weights=exact.weights)) if len(right) else np.nan,
-        "mean_reciprocal_rank": mean_of_defined(reciprocal_ranks(exact), exact.weights),
+        "mean_reciprocal_rank": _inputs.mean_of_defined(reciprocal_ranks(exact), exact.weights),
         "log_loss": class_log_loss(given, taxonomy),
     }
     if taxonomy is None:
@@ -230,9 +209,9 @@ def class_summary(
 def _predicted_codes(given: ClassRows, y_pred: Any) -> Codes:
     if y_pred is None:
         return given.per_row(lambda block, _: block.argmax(axis=1))
-    values = read_predicted(y_pred, len(given.table))
-    codes = class_codes(values, given.classes)
-    other = np.flatnonzero(codes == NOT_A_CLASS)
+    values = _classes.read_predicted(y_pred, len(given.table))
+    codes = _classes.class_codes(values, given.classes)
+    other = np.flatnonzero(codes == _classes.NOT_A_CLASS)
     if len(other):
         raise ValueError(
             f"y_pred at row {other[0]} is {values[other[0]]!r}, which is not among the {len(given.classes)} "

@@ -19,18 +19,8 @@ from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import largest_columns, numbers_of, ratios
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import rows_by_name
-from labelweave.metrics._inputs import (
-    Scores,
-    check_k,
-    mean_of_defined,
-    read_scores,
-    read_targets,
-    read_weights,
-    row_blocks,
-    row_observed_counts,
-    signs_at,
-    stored_rows,
-)
+from labelweave.metrics import _inputs
+from labelweave.metrics._inputs import Scores
 
 Integers = npt.NDArray[np.int64]
 
@@ -74,10 +64,10 @@ def ndcg_at_k(Y_true: Any, scores: Any, k: int = 5, *, sample_weight: Any = None
 
 
 def _row_mean(Y_true: Any, scores: Any, k: int, sample_weight: Any, of_rows: Callable[..., Floats]) -> float:
-    targets = read_targets(Y_true)
-    k = check_k(k, targets)
-    hits = top_hits(targets, read_scores(scores, targets), k)
-    return mean_of_defined(of_rows(targets, hits, k), read_weights(sample_weight, targets))
+    targets = _inputs.read_targets(Y_true)
+    k = _inputs.check_k(k, targets)
+    hits = top_hits(targets, _inputs.read_scores(scores, targets), k)
+    return _inputs.mean_of_defined(of_rows(targets, hits, k), _inputs.read_weights(sample_weight, targets))
 
 
 @checked
@@ -114,8 +104,8 @@ def propensities(Y_train: Any, a: float = 0.55, b: float = 1.5) -> Floats:
         raise ValueError(
             f"a is {a}; pass an exponent of the label counts from -10 to 10, beyond which powers overflow."
         )
-    targets = read_targets(Y_train)
-    n_rows = int(np.count_nonzero(row_observed_counts(targets)))
+    targets = _inputs.read_targets(Y_train)
+    n_rows = int(np.count_nonzero(_inputs.row_observed_counts(targets)))
     return propensities_of_counts(n_rows, targets.positive_counts(), float(a), float(b))
 
 
@@ -146,19 +136,19 @@ def propensity_scored_precision_at_k(
     float
         The score, from 0 to 1 (best); NaN if there is no observed positive.
     """
-    targets = read_targets(Y_true)
-    k = check_k(k, targets)
+    targets = _inputs.read_targets(Y_true)
+    k = _inputs.check_k(k, targets)
     chances = _read_propensity(propensity, targets)
     gains = np.ldexp(1.0, np.frexp(chances.min())[1]) / chances  # a power of two keeps ratios exact
-    hits = top_hits(targets, read_scores(scores, targets), k)
-    weights = read_weights(sample_weight, targets)
+    hits = top_hits(targets, _inputs.read_scores(scores, targets), k)
+    weights = _inputs.read_weights(sample_weight, targets)
     best = _best_gain(targets, gains, weights, k)
     return float((gains[hits.labels] * weights[hits.rows]).sum() / best) if best > 0 else float("nan")
 
 
 def row_precisions(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
     """Compute precision at k per row from hits at k or more ranks, NaN where nothing is observed."""
-    seen = np.minimum(row_observed_counts(targets), k)
+    seen = np.minimum(_inputs.row_observed_counts(targets), k)
     return ratios(hits.first(k).row_sums(len(targets)), seen, np.nan)
 
 
@@ -169,12 +159,12 @@ def row_gains(targets: LabelMatrix, hits: TopHits, k: int) -> Floats:
     gains = hits.row_sums(len(targets), discounts[hits.places])
     positives = np.minimum(np.diff(targets.positives.indptr), k)
     best = np.concatenate([[0.0], np.cumsum(discounts)])[positives]
-    return np.where(row_observed_counts(targets) > 0, ratios(gains, best), np.nan)
+    return np.where(_inputs.row_observed_counts(targets) > 0, ratios(gains, best), np.nan)
 
 
 def _best_gain(targets: LabelMatrix, gains: Floats, weights: Floats, k: int) -> float:
     """Sum the k largest gains among the positives of every row, weighted by row."""
-    rows = stored_rows(targets.positives)
+    rows = _inputs.stored_rows(targets.positives)
     values = gains[targets.positives.indices]
     values = values[np.lexsort((-values, rows))]
     places = np.arange(len(rows)) - targets.positives.indptr[rows]
@@ -216,9 +206,9 @@ def top_hits(targets: LabelMatrix, scores: Scores, k: int) -> TopHits:
     """Return the positives among the k best-scored observed labels of every row."""
     find = _top_of_sparse if sp.issparse(scores) else _top_of_dense
     parts = []
-    for block in row_blocks(scores):
+    for block in _inputs.row_blocks(scores):
         rows, labels, places = find(targets[block], scores[block], k)
-        positive = signs_at(targets[block], rows, labels) > 0
+        positive = _inputs.signs_at(targets[block], rows, labels) > 0
         parts.append((rows[positive] + block.start, labels[positive], places[positive]))
     return TopHits(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
@@ -233,9 +223,9 @@ def _top_of_dense(targets: LabelMatrix, scores: Array, k: int) -> tuple[Integers
 
 
 def _top_of_sparse(targets: LabelMatrix, scores: sp.csr_array, k: int) -> tuple[Integers, Integers, Integers]:
-    rows, labels, values = stored_rows(scores), scores.indices.astype(np.int64), scores.data
+    rows, labels, values = _inputs.stored_rows(scores), scores.indices.astype(np.int64), scores.data
     if targets.has_missing:
-        seen = signs_at(targets, rows, labels) != 0
+        seen = _inputs.signs_at(targets, rows, labels) != 0
         rows, labels, values = rows[seen], labels[seen], values[seen]
     order = np.lexsort((labels, -values, rows))
     counts = np.bincount(rows, minlength=len(targets))

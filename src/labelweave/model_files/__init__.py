@@ -6,29 +6,15 @@ arrays, and on :func:`encode` and :func:`decode`, which convert nested state to 
 exactly as it was saved is refused with a :class:`ModelFileError`.
 """
 
-from labelweave.model_files.model_file import (
-    ModelContent,
-    load_object,
-    read_model_file,
-    save_model,
-    save_object,
-    write_model_file,
-)
-from labelweave.model_files.safe_file import ModelFileError
-from labelweave.model_files.state import decode, encode
-from labelweave.model_files.storable import Storable, StoredParameters, storable
-
-__all__ = [
-    "ModelContent",
-    "ModelFileError",
-    "Storable",
-    "StoredParameters",
-    "decode",
-    "encode",
-    "load_object",
-    "read_model_file",
-    "save_model",
-    "save_object",
-    "storable",
-    "write_model_file",
-]
+from labelweave.model_files.model_file import ModelContent as ModelContent
+from labelweave.model_files.model_file import load_object as load_object
+from labelweave.model_files.model_file import read_model_file as read_model_file
+from labelweave.model_files.model_file import save_model as save_model
+from labelweave.model_files.model_file import save_object as save_object
+from labelweave.model_files.model_file import write_model_file as write_model_file
+from labelweave.model_files.safe_file import ModelFileError as ModelFileError
+from labelweave.model_files.state import decode as decode
+from labelweave.model_files.state import encode as encode
+from labelweave.model_files.storable import Storable as Storable
+from labelweave.model_files.storable import StoredParameters as StoredParameters
+from labelweave.model_files.storable import storable as storable

@@ -1,7 +1,9 @@
 """Pipelines in model files: steps of known kinds from scikit-learn and this library, without pickle.
 
 A scikit-learn step is stored as the name of its kind, its parameters and its fitted attributes
-(:mod:`labelweave.model_files.transformer_kinds`); a step of this library as any object.
+(:mod:`labelweave.model_files.transformer_kinds`); a step of this library as any object.  Files of skops 0.16
+do not hold what model files promise: equal steps get different bytes, the header of an array allocates 16 GB
+(deflated zeros of 0.9 MB 1.9 GB) before an error, and a scale of 0 or a mean of another length is loaded.
 """
 
 from __future__ import annotations

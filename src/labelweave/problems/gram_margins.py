@@ -18,15 +18,7 @@ import numpy.typing as npt
 
 from labelweave.features.gram import FeatureGram, Gram, StoredGram
 from labelweave.foundation.array_types import Array, RowsByLabels
-from labelweave.foundation.arrays import namespace
-from labelweave.foundation.arrays.linear_algebra import (
-    as_type,
-    copied,
-    inner_product,
-    is_numpy,
-    like,
-    to_numpy,
-)
+from labelweave.foundation.arrays import linear_algebra, namespace
 from labelweave.problems.coupled_gram import CoupledGram
 from labelweave.problems.kernel_row_margins import MarginBox
 from labelweave.solvers.box_dual import Settled, ShiftedSolves, dual_value, primal_value
@@ -73,7 +65,7 @@ class GramMargins:
 
     def first_penalty(self) -> float:
         """Return an initial penalty: scores are near the margins, variables near their bounds."""
-        bounds = to_numpy(namespace(self.box.upper).maximum(self.box.upper, -self.box.lower))
+        bounds = linear_algebra.to_numpy(namespace(self.box.upper).maximum(self.box.upper, -self.box.lower))
         widest = bounds[bounds > 0]
         guess = 2.0 / float(np.median(widest)) if widest.size else 1.0
         return max(guess, self.solves.smallest_penalty)
@@ -107,7 +99,7 @@ class GramMargins:
         if self.is_coupled or self.only is None or not isinstance(self.only.gram, FeatureGram):
             return None
         table = self.only.gram.exact_table
-        return table if is_numpy(table) else None
+        return table if linear_algebra.is_numpy(table) else None
 
     def system(self, rows: Array, labels: Array) -> Array:
         """Return ``K (x) R`` between the variables at ``rows`` and ``labels`` (k,), dense (k, k)."""
@@ -130,10 +122,10 @@ class GramMargins:
         if self._last is not None and all(map(is_, self._last, (free, boxed, weights))):
             return self._last[3]
         xp = namespace(boxed)
-        dual = xp.clip(as_type(boxed, np.float64), self.box.lower, self.box.upper)
+        dual = xp.clip(linear_algebra.as_type(boxed, np.float64), self.box.lower, self.box.upper)
         gram = None if self.only is None else self.only.gram
         if isinstance(gram, FeatureGram):
-            result = self._of_features(gram, as_type(free, np.float64), dual, weights)
+            result = self._of_features(gram, linear_algebra.as_type(free, np.float64), dual, weights)
         else:
             result = self._with_scores(free, dual)
         if not (self.is_linear or xp.all(xp.any(boxed, axis=1))):
@@ -150,12 +142,12 @@ class GramMargins:
         kept = gram.weights(free) if weights is None else weights
         pairs = [(part, self.only.covariance.matmul(part)) for part in (kept, gram.weights(dual))]
         scores = [gram.scores(coupled) for _, coupled in pairs]
-        square, dual_square = (inner_product(*pair) for pair in pairs)
+        square, dual_square = (linear_algebra.inner_product(*pair) for pair in pairs)
         ends = free, scores[0], dual, scores[1]
         return Settled(*self.box.parts(), *ends, gram.feature_weights(kept), (square, dual_square))
 
     def _with_scores(self, kept: Array, dual: Array) -> Settled:
-        kept = as_type(kept, np.float64)
+        kept = linear_algebra.as_type(kept, np.float64)
         kept_scores, dual_scores = self.scores(kept, dual)
         return Settled(*self.box.parts(), kept, kept_scores, dual, dual_scores)
 
@@ -176,7 +168,7 @@ def on_support(gram: Gram, free: RowsByLabels, boxed: RowsByLabels) -> RowsByLab
     found = xp.zeros_like(free)
     residual = gram.product(free - boxed)
     residual[~support] = 0
-    direction, size = copied(residual), _column_sums(residual * residual)
+    direction, size = linear_algebra.copied(residual), _column_sums(residual * residual)
     enough = _SUPPORT_SHARE * size
     for _ in range(_SUPPORT_STEPS):
         image = gram.product(direction)
@@ -185,16 +177,16 @@ def on_support(gram: Gram, free: RowsByLabels, boxed: RowsByLabels) -> RowsByLab
         # a converged label has only rounding left, along which a singular K has no curvature
         going = (size > enough) & (curvature > 0)
         step = np.divide(size, curvature, out=np.zeros_like(size), where=going)
-        found += like(step, direction) * direction
-        residual -= like(step, image) * image
+        found += linear_algebra.like(step, direction) * direction
+        residual -= linear_algebra.like(step, image) * image
         new_size = _column_sums(residual * residual)
         if not (going & (new_size > enough)).any():
             break
-        direction = residual + like(new_size / np.maximum(size, 1e-30), direction) * direction
+        direction = residual + linear_algebra.like(new_size / np.maximum(size, 1e-30), direction) * direction
         size = new_size
     near: Array = boxed + found
     return near
 
 
 def _column_sums(table: Array) -> Array:
-    return to_numpy(namespace(table).sum(table, axis=0))
+    return linear_algebra.to_numpy(namespace(table).sum(table, axis=0))

@@ -28,15 +28,8 @@ import numpy as np
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import namespace
 from labelweave.foundation.arrays.linear_algebra import as_type, copied, inner_product, is_double, length
-from labelweave.solvers.box_dual import (
-    WRONG,
-    BestPoints,
-    Settled,
-    ShiftedSolves,
-    SplitDual,
-    dual_value_above,
-    primal_value,
-)
+from labelweave.solvers import box_dual
+from labelweave.solvers.box_dual import BestPoints, Settled, ShiftedSolves, SplitDual
 from labelweave.solvers.box_ends import interior_steps, interior_work, newton_steps
 from labelweave.solvers.frame import Certificate, Round, Solver, State, Status, TraceRecord, relative_gap
 
@@ -233,7 +226,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         status = None
         if self._is_reached(record.gap):
             status = Status.CONVERGED
-        elif record.gap < -WRONG:
+        elif record.gap < -box_dual.WRONG:
             status = Status.INDEFINITE
         elif record.gap < 0 or state.failed >= _FAILED_CHECKS:
             status = Status.STALLED
@@ -271,7 +264,9 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
             state, record, settled = self._polished(problem, state, record)
         unfounded = 0.0
         if record.gap > self.tol and is_coarse:
-            values = [primal_value(problem, state.free, scores) for scores in (free_scores, state.scores)]
+            values = [
+                box_dual.primal_value(problem, state.free, scores) for scores in (free_scores, state.scores)
+            ]
             unfounded = relative_gap(*values)
         return self._planned(problem, state, record.gap, hoped, before, unfounded), record, settled
 
@@ -380,9 +375,9 @@ def _step(problem: SplitDual, state: SplitState) -> SplitState:
 
 def _after_steps(problem: SplitDual, state: SplitState) -> tuple[SplitState, float]:
     """Update correction and penalty, and return an estimate of the gap, at most the true one."""
-    primal = primal_value(problem, state.free, state.scores)
+    primal = box_dual.primal_value(problem, state.free, state.scores)
     if problem.solves.is_exact:
-        dual = dual_value_above(problem, state.free, state.scores, state.boxed)
+        dual = box_dual.dual_value_above(problem, state.free, state.scores, state.boxed)
     else:
         state = _corrected(problem, state)
         dual = state.corrections.dual

@@ -26,15 +26,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from labelweave.foundation.array_types import Array, GroupedColumns
-from labelweave.foundation.arrays import namespace
-from labelweave.foundation.arrays.linear_algebra import (
-    columns_of,
-    contiguous,
-    copied,
-    like,
-    placed,
-    put_columns,
-)
+from labelweave.foundation.arrays import linear_algebra, namespace
 from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 from labelweave.solvers.newton_system import (
     FunctionGradients,
@@ -110,7 +102,7 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
         self.directions: LinearSolver = directions or FunctionGradients()
 
     def start(self, problem: NewtonProblem) -> NewtonState:
-        return NewtonState.at(placed(np.zeros(problem.shape)))
+        return NewtonState.at(linear_algebra.placed(np.zeros(problem.shape)))
 
     def round(self, problem: NewtonProblem, state: NewtonState) -> Round[NewtonState]:
         if state.residual is not None and self._is_done(state):  # the final state of a run
@@ -162,7 +154,10 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
         active = state.active
         needed = (state.gaps > self._targets(state))[active]
         if not needed.all():
-            active, parts = active[needed], tuple(contiguous(columns_of(part, needed)) for part in parts)
+            active, parts = (
+                active[needed],
+                tuple(linear_algebra.contiguous(linear_algebra.columns_of(part, needed)) for part in parts),
+            )
         residual, image, curvature = parts
         dual, scores = _of_groups(state.dual, active), _of_groups(state.scores, active)
         system = NewtonSystem(problem, curvature, active)
@@ -170,7 +165,7 @@ class NewtonConjugateGradient(Solver[NewtonProblem, NewtonState]):
         forcing = self._forcing(state, active)
         direction, along = self.directions.direction(system, point, forcing, self.max_inner)
         lengths = search_along(system, point, direction, along)
-        step = like(lengths[:, None], direction)
+        step = linear_algebra.like(lengths[:, None], direction)
         moved = replace(
             state,
             rounds=state.rounds + 1,
@@ -227,8 +222,8 @@ def _no_worse_than_zero(problem: NewtonProblem, state: NewtonState) -> NewtonSta
     worse = ~(state.values <= problem.evaluate(nothing, state.active)[0])
     if not worse.any():
         return state
-    dual = copied(state.dual)
-    put_columns(dual, np.flatnonzero(worse), columns_of(nothing, worse))
+    dual = linear_algebra.copied(state.dual)
+    linear_algebra.put_columns(dual, np.flatnonzero(worse), linear_algebra.columns_of(nothing, worse))
     return _measured(problem, _unmeasured(replace(state, dual=dual)))
 
 
@@ -239,14 +234,14 @@ def _record(state: NewtonState) -> TraceRecord:
 
 
 def _of_groups(array: Array, groups: Array) -> Array:
-    return array if len(groups) == array.shape[1] else columns_of(array, groups)
+    return array if len(groups) == array.shape[1] else linear_algebra.columns_of(array, groups)
 
 
 def _with_groups(array: Array, groups: Array, part: Array) -> Array:
     if len(groups) == array.shape[1]:
         return part
-    array = copied(array)
-    put_columns(array, groups, part)
+    array = linear_algebra.copied(array)
+    linear_algebra.put_columns(array, groups, part)
     return array
 
 
@@ -298,7 +293,7 @@ class _Search:
 
     def _evaluate(self) -> tuple[Array, Array]:
         along, scores = self.along, self.point.scores
-        lengths = like(self.lengths[:, None], along)
+        lengths = linear_algebra.like(self.lengths[:, None], along)
 
         def one(rows: slice) -> Array:
             direction = along[rows, ...]

@@ -7,20 +7,11 @@ from typing import Any
 
 import click
 
+from labelweave.app.cli import messages
 from labelweave.app.cli.answer_files import Columns, Record, chosen_format, write_answers
 from labelweave.app.cli.fitting import read_training_rows
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.messages import (
-    Waiting,
-    console,
-    excluded,
-    hint,
-    one_line,
-    refuse,
-    require_writable,
-    say,
-    short,
-)
+from labelweave.app.cli.messages import Waiting
 from labelweave.app.cli.relation_files import read_covariance
 from labelweave.app.noise import LabelErrors, Reason, find_label_errors
 from labelweave.datasets import read_taxonomy
@@ -37,13 +28,13 @@ _COLUMNS = ["id", "label", "recorded", "probability", "alone", "reasons"]
 
 
 def run(flags: DataFlags) -> None:
-    refuse(excluded(vars(flags), _EXCLUSIONS))
+    messages.refuse(messages.excluded(vars(flags), _EXCLUSIONS))
     if (flags.missed or 0) + (flags.false or 0) >= 1:
         raise click.UsageError("--missed and --false add up to 1 or more; use shares whose sum is below 1.")
     data, top, out = flags.data, flags.top, None if flags.out == "-" else flags.out
     is_printed = out is None and flags.output_format is None
     format = chosen_format(out, flags.output_format)
-    require_writable(out, data, flags.taxonomy, flags.covariance, flags.xml, *flags.vectors)
+    messages.require_writable(out, data, flags.taxonomy, flags.covariance, flags.xml, *flags.vectors)
     rows, _, words, _ = read_training_rows(data, flags, has_one=False)
     if words is not None:
         words.show()
@@ -63,7 +54,7 @@ def run(flags: DataFlags) -> None:
     if not is_printed:
         write_answers(_records(found, ids, format), Columns(_COLUMNS, []), out, format)
     if out is not None:
-        hint(f"{len(found)} entries are in {out}.")
+        messages.hint(f"{len(found)} entries are in {out}.")
 
 
 def _structure(Y: LabelMatrix, flags: DataFlags) -> Any:
@@ -75,14 +66,14 @@ def _structure(Y: LabelMatrix, flags: DataFlags) -> Any:
 
 def _records(found: LabelErrors, ids: Sequence[Any], format: str) -> Iterator[Record]:
     for one in found.records():
-        reasons = {name: short(effect) for name, effect in one["reasons"].items()}
+        reasons = {name: messages.short(effect) for name, effect in one["reasons"].items()}
         text = "; ".join(f"{name} {effect:+.2g}" for name, effect in reasons.items())
         yield {
             "id": ids[one["row"]],
             "label": one["label"],
             "recorded": one["recorded"],
-            "probability": short(one["probability"]),
-            "alone": short(one["alone"]),
+            "probability": messages.short(one["probability"]),
+            "alone": messages.short(one["alone"]),
             "reasons": reasons if format == "jsonl" else text,
         }
 
@@ -102,10 +93,10 @@ def _show(found: LabelErrors, ids: Sequence[Any]) -> None:
     table.add_column("wrong", justify="right")
     for place, one in enumerate(found.records()):
         said = [one["label"], *(_words(reason) for reason in found.reasons(place, 2))]
-        cells = one_line(str(ids[one["row"]])), "\n".join(map(one_line, said))
+        cells = messages.one_line(str(ids[one["row"]])), "\n".join(map(messages.one_line, said))
         recorded = "yes" if one["recorded"] else "no"
         table.add_row(*cells, recorded, f"{one['probability']:.2f}")
-    console().print(table)
+    messages.console().print(table)
     rates = found.flip_rates
     n, n_labels = found.probabilities.shape
     lines = (
@@ -113,4 +104,4 @@ def _show(found: LabelErrors, ids: Sequence[Any]) -> None:
         f"{rates.missed.mean():.2%} of true labels are not recorded, {rates.false.mean():.2%} of false "
         "ones are."
     )
-    say(click.wrap_text(lines, 79))
+    messages.say(click.wrap_text(lines, 79))

@@ -11,32 +11,12 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 import labelweave
+from labelweave.app.cli import messages, model_rows
 from labelweave.app.cli.answer_files import Evaluation, label_rows, write_csv
 from labelweave.app.cli.decision_flags import DECISIONS, refused_decisions, with_decisions
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.messages import (
-    Waiting,
-    console,
-    hint,
-    metric_table,
-    note,
-    print_json,
-    print_lines,
-    refuse,
-    require_writable,
-    say,
-    size_of,
-)
-from labelweave.app.cli.model_rows import (
-    Model,
-    classifier_of,
-    features_of,
-    has_one_class_a_row,
-    names_of,
-    open_model,
-    read_labeled_rows,
-    truth_of,
-)
+from labelweave.app.cli.messages import Waiting
+from labelweave.app.cli.model_rows import Model
 from labelweave.app.cli.pipeline_rows import as_taken
 from labelweave.app.facts import decision_lines, model_facts
 from labelweave.app.report import ReportOptions, write_report
@@ -55,7 +35,7 @@ from labelweave.model_files import read_model_file
 def run(flags: DataFlags) -> None:
     if flags.as_json and flags.as_csv:
         raise click.UsageError("--json and --csv are two formats; use one of them.")
-    loaded = open_model(flags.model, flags.key)
+    loaded = model_rows.open_model(flags.model, flags.key)
     if flags.dask is None:
         found = _evaluation(loaded, flags.data, flags)
     else:
@@ -63,24 +43,26 @@ def run(flags: DataFlags) -> None:
 
         found = measured_on_cluster(loaded, flags.data, flags, flags.dask)
     for words in found.notes:
-        note(words)
+        messages.note(words)
     if flags.as_json:
-        print_json(found.counts | found.metrics | {"per_label": found.of_labels()})
+        messages.print_json(found.counts | found.metrics | {"per_label": found.of_labels()})
         return
     if flags.as_csv:
         write_csv(found.of_labels())
         return
-    console().print(", ".join(f"{count} {what.replace('_', ' ')}" for what, count in found.counts.items()))
-    console().print(metric_table({"value": found.metrics}))
-    promise = guarantee_words(classifier_of(loaded)) if flags.dask is None else None
+    messages.console().print(
+        ", ".join(f"{count} {what.replace('_', ' ')}" for what, count in found.counts.items())
+    )
+    messages.console().print(messages.metric_table({"value": found.metrics}))
+    promise = guarantee_words(model_rows.classifier_of(loaded)) if flags.dask is None else None
     if promise is not None:
-        say(click.wrap_text(f"Guaranteed: {promise}.", 79))
+        messages.say(click.wrap_text(f"Guaranteed: {promise}.", 79))
 
 
 def _evaluation(model: Model, data: str, source: DataFlags) -> Evaluation:
-    data_rows = read_labeled_rows(model, data, source)
+    data_rows = model_rows.read_labeled_rows(model, data, source)
     rows = replace(read_rows(model, as_taken(model, data_rows.X), None), weights=data_rows.weights)
-    measured = measure(rows, truth_of(model, data_rows), source.unknown_labels, lambda words: None)
+    measured = measure(rows, model_rows.truth_of(model, data_rows), source.unknown_labels, lambda words: None)
     outcomes, metrics = measured.outcomes, measured.metrics
     counts = {"rows": len(rows), "labels": outcomes.truth.n_labels}
     if measured.true_nodes is not None:
@@ -100,14 +82,14 @@ def _evaluation(model: Model, data: str, source: DataFlags) -> Evaluation:
 
 def report(flags: DataFlags) -> None:
     model, data, out = flags.model, flags.data, flags.out
-    require_writable(out, model, data, flags.xml, *(flags.vectors or ()))
-    loaded = open_model(model, flags.key)
-    rows = read_labeled_rows(loaded, data, flags)
+    messages.require_writable(out, model, data, flags.xml, *(flags.vectors or ()))
+    loaded = model_rows.open_model(model, flags.key)
+    rows = model_rows.read_labeled_rows(loaded, data, flags)
     versions = read_model_file(model, verify=False, key=flags.key).versions
     settings = ReportOptions(
         title=flags.title or f"{Path(model).name} on {Path(data).name}",
         facts={
-            "Model file": f"{Path(model).name}, {size_of(model)}",
+            "Model file": f"{Path(model).name}, {messages.size_of(model)}",
             "Saved by": ", ".join(f"{name} {version}" for name, version in versions.items()),
             "Data": f"{Path(data).name}, {len(rows)} rows",
         },
@@ -117,30 +99,30 @@ def report(flags: DataFlags) -> None:
         sample_weight=rows.weights,
     )
     how: Any = {"row_names": rows.row_ids, "options": settings, "on_progress": Waiting()}
-    write_report(loaded, as_taken(loaded, rows.X), truth_of(loaded, rows), out, **how)
-    hint(f"the report is in {out}, {size_of(out)}.")
+    write_report(loaded, as_taken(loaded, rows.X), model_rows.truth_of(loaded, rows), out, **how)
+    messages.hint(f"the report is in {out}, {messages.size_of(out)}.")
 
 
 def decide(flags: DataFlags) -> None:
     model, data, out = flags.model, flags.data, flags.out
     # the output may replace the model, which is inside it
-    require_writable(out, data, flags.xml, *(flags.vectors or ()))
+    messages.require_writable(out, data, flags.xml, *(flags.vectors or ()))
     given = {name: vars(flags)[name] for name in DECISIONS if vars(flags)[name] is not None}
     if not given:
         raise click.UsageError("Use --enforce, --tune-threshold, --calibrate or --conformal.")
-    refuse(refused_decisions(given, prefit=True))
-    loaded = open_model(model, flags.key)
-    has_classes = has_one_class_a_row(loaded)
+    messages.refuse(refused_decisions(given, prefit=True))
+    loaded = model_rows.open_model(model, flags.key)
+    has_classes = model_rows.has_one_class_a_row(loaded)
     if has_classes and "tune_threshold" in given:
         raise ValueError(f"{model} has one class per row, but --tune-threshold is for many labels per row.")
-    if guarantee_words(classifier_of(loaded)) is not None:
+    if guarantee_words(model_rows.classifier_of(loaded)) is not None:
         raise ValueError(
             f"{model} holds label sets with a guarantee, which another decision would break; use the file of "
             "the model without --conformal."
         )
-    rows = read_labeled_rows(loaded, data, flags)
-    found: Any = classifier_of(loaded)
-    X = features_of(loaded, rows.X)
+    rows = model_rows.read_labeled_rows(loaded, data, flags)
+    found: Any = model_rows.classifier_of(loaded)
+    X = model_rows.features_of(loaded, rows.X)
     truth = (_classes if has_classes else _truth)(loaded, rows, flags)
     for name, settings in given.items():
         found = with_decisions(found, {name: settings}, rows.taxonomy, cv="prefit").fit(X, truth)
@@ -152,13 +134,13 @@ def decide(flags: DataFlags) -> None:
     labelweave.save(whole, out, key=flags.key)
     if not flags.quiet:
         lines = {"rows": str(len(rows)), **decision_lines(model_facts(found))}
-        print_lines(lines | {"model": f"{out} ({size_of(out)})"}, 10, err=True)
+        messages.print_lines(lines | {"model": f"{out} ({messages.size_of(out)})"}, 10, err=True)
 
 
 def _classes(model: Model, rows: LabeledData, source: DataFlags) -> Array:
     """Return the class of every row as the model names it; None where unknown."""
-    classifier = classifier_of(model)
-    names, truth = [str(name) for name in classifier.classes_], truth_of(model, rows)
+    classifier = model_rows.classifier_of(model)
+    names, truth = [str(name) for name in classifier.classes_], model_rows.truth_of(model, rows)
     found = known_classes(truth, names, taxonomy_of(classifier), source.unknown_labels)
     own = dict(zip(names, classifier.classes_, strict=True))
     return np.array([*(own.get(name, name) for name in found), None], object)[:-1]
@@ -166,8 +148,8 @@ def _classes(model: Model, rows: LabeledData, source: DataFlags) -> Array:
 
 def _truth(model: Model, rows: LabeledData, source: DataFlags) -> LabelMatrix:
     """Return the labels of the data in the order of the model; raise if labels are missing."""
-    names = names_of(model)
-    hierarchy = getattr(classifier_of(model), "_hierarchy", None)
+    names = model_rows.names_of(model)
+    hierarchy = getattr(model_rows.classifier_of(model), "_hierarchy", None)
     truth, columns = known_labels(rows.Y, names, source.unknown_labels, hierarchy)
     absent = sorted(set(range(len(names))) - set(columns.tolist()))
     if absent:

@@ -9,21 +9,13 @@ from typing import Any
 import click
 import numpy as np
 
-from labelweave import LabelText, LabelTextClassifier, Taxonomy
+from labelweave import LabelText, LabelTextClassifier, Taxonomy, datasets
 from labelweave.app.cli.decision_flags import with_decisions
 from labelweave.app.cli.fit_request import FitRequest
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import hint
 from labelweave.app.cli.relation_files import read_covariance, read_descriptions, read_graph, read_signatures
-from labelweave.datasets import (
-    DataFileError,
-    LabeledData,
-    TableColumns,
-    detect_format,
-    read_any,
-    read_table_columns,
-    read_taxonomy,
-)
+from labelweave.datasets import DataFileError, LabeledData, TableColumns
 from labelweave.datasets.any_file import NUMBERED
 from labelweave.datasets.csr_parts import label_numbers
 from labelweave.datasets.table_columns import KINDS
@@ -60,7 +52,7 @@ def in_taxonomy(request: FitRequest, rows: Any) -> tuple[FitRequest, Any]:
     path, are_classes = request.tree_file, _wants_classes(request)
     if path is None:
         return request, rows
-    given = read_taxonomy(path, request.flags.relations or ("is_a",))
+    given = datasets.read_taxonomy(path, request.flags.relations or ("is_a",))
     outside = request.flags.outside
     is_separate = rows is None or rows.label_names is None or request.flags.label_descriptions
     if is_separate or (are_classes and outside is None and not all(name in given for name in rows.Y.words)):
@@ -246,7 +238,7 @@ def _of_pairs(names: Sequence[str], parents: Pairs) -> LabelCovariance:
 
 def _other_labels(request: FitRequest, path: str, columns: Columns, names: Sequence[str]) -> LabelMatrix:
     """Read the labels of another file in an order; flags of DATA's format apply to files of that format."""
-    format = detect_format(path)
+    format = datasets.detect_format(path)
     if format == "table":
         if columns is None:
             raise click.UsageError(
@@ -255,7 +247,7 @@ def _other_labels(request: FitRequest, path: str, columns: Columns, names: Seque
             )
         nothing: dict[str, Any] = dict.fromkeys(KINDS, ())
         only_labels = replace(columns, **nothing, drop=None, id=None)
-        Y = read_table_columns(path, only_labels).Y
+        Y = datasets.read_table_columns(path, only_labels).Y
     else:
         same = columns is None and format == request.flags.format_of(request.data)
         keywords = request.flags.matrix_keywords() if same else {}
@@ -263,7 +255,7 @@ def _other_labels(request: FitRequest, path: str, columns: Columns, names: Seque
             keywords["all_labels"] = True
         elif format == "svmlight" and "n_labels" not in keywords and label_numbers(names) is not None:
             keywords["label_names"] = names
-        Y = read_any(path, format, **keywords).Y
+        Y = datasets.read_any(path, format, **keywords).Y
     place = {name: column for column, name in enumerate(Y.words)}
     absent = next((name for name in names if name not in place), None)
     if absent is not None:

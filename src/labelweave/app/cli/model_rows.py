@@ -13,17 +13,11 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 import labelweave
+from labelweave import datasets
 from labelweave.app.cli.flags import DataFlags
 from labelweave.app.cli.messages import note
 from labelweave.app.cli.pipeline_rows import PipelineColumns, as_taken, pipeline_in, takes_table
-from labelweave.datasets import (
-    DataFileError,
-    LabeledData,
-    TableColumns,
-    iterate_table,
-    read_any,
-    read_table_columns,
-)
+from labelweave.datasets import DataFileError, LabeledData, TableColumns
 from labelweave.datasets.any_file import NUMBERED
 from labelweave.datasets.arff_header import read_header
 from labelweave.datasets.csr_parts import label_numbers
@@ -88,7 +82,7 @@ def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]
     chunks: Iterable[LabeledData] = (
         [_read_matrix(model, path, source, has_labels=False)]
         if table is None
-        else map(table.rows, iterate_table(table.path, replace(table.columns, labels=None), size))
+        else map(table.rows, datasets.iterate_table(table.path, replace(table.columns, labels=None), size))
     )
     for data in chunks:
         ids = range(first, first + len(data)) if data.row_ids is None else data.row_ids.tolist()
@@ -181,7 +175,7 @@ def _read_matrix(
         keywords["feature_names"] = list(map(str, names))
         if format == "mulan" and not has_labels:
             keywords = {"feature_names": keywords["feature_names"], "labels": "none"}
-    data = read_any(path, format, **keywords)
+    data = datasets.read_any(path, format, **keywords)
     if data.X.shape[1] != model.n_features_in_:
         wanted = f"the {model.n_features_in_} of the model"
         raise DataFileError(path, None, f"{data.X.shape[1]} features", wanted)
@@ -227,7 +221,7 @@ def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
             rows = table.rows(_read_labeled_table(model, table.path, columns, source))
             return replace(rows, Y=rows.Y.select_labels(np.arange(len(names_of(model)))))
         columns = replace(columns, labels=None)
-        return table.rows(read_table_columns(table.path, columns, label_names=names_of(model)))
+        return table.rows(datasets.read_table_columns(table.path, columns, label_names=names_of(model)))
     if source.format_of(path) == "mulan":
         attributes = read_header(path, numbered_lines(path)).attributes
         if {attribute.name for attribute in attributes}.isdisjoint(names_of(model)):
@@ -258,11 +252,11 @@ def _read_labeled_table(
     model: Model, path: PathLike, columns: TableColumns, source: DataFlags
 ) -> LabeledData:
     if has_one_class_a_row(model) or has_columns(classifier_of(model)):  # classes may be inner nodes
-        return read_table_columns(path, columns)
+        return datasets.read_table_columns(path, columns)
     names = names_of(model)
     unknown: Any = "error" if source.unknown_labels == "raise" else "add"  # the evaluation handles them
     if columns.labels is None or isinstance(columns.labels, str):
-        return read_table_columns(path, columns, label_names=names, unknown_labels=unknown)
+        return datasets.read_table_columns(path, columns, label_names=names, unknown_labels=unknown)
     return _read_label_columns(model, path, columns, names, unknown)
 
 
@@ -279,7 +273,9 @@ def _read_label_columns(
     needed = [name for name in names if name not in untold or name in there]
     late = [name for name in needed if name in untold and name not in listed]
     read = (*(name for name in listed if name not in untold or name in there), *late)
-    rows = read_table_columns(path, replace(columns, labels=read), label_names=needed, unknown_labels=unknown)
+    rows = datasets.read_table_columns(
+        path, replace(columns, labels=read), label_names=needed, unknown_labels=unknown
+    )
     every = [*rows.Y.words, *(name for name in names if name not in needed)]
     Y = with_unobserved(rows.Y, np.array(every)) if len(every) > rows.Y.n_labels else rows.Y
     order = [*names, *rows.Y.words[len(needed) :]]

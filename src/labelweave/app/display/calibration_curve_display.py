@@ -8,15 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from labelweave.app.display import given_labels
 from labelweave.app.display.figures import Display, legend_text, place_legend
-from labelweave.app.display.given_labels import (
-    Names,
-    fitted_model,
-    model_truth,
-    named_labels,
-    parts_to_draw,
-    score_table,
-)
+from labelweave.app.display.given_labels import Names
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Floats
 from labelweave.labels import LabelMatrix
@@ -103,8 +97,8 @@ class CalibrationCurveDisplay(Display):
         For model, rows and errors see :meth:`LabelQualityDisplay.from_estimator`; the options are those of
         :meth:`from_predictions`.
         """
-        fitted_model(estimator, " to compare; wrap it in a CalibratedLabelClassifier")
-        truth = model_truth(estimator, y)
+        given_labels.fitted_model(estimator, " to compare; wrap it in a CalibratedLabelClassifier")
+        truth = given_labels.model_truth(estimator, y)
         return cls.from_predictions(truth, label_probabilities(estimator, X, truth.n_labels), **options)
 
     @classmethod
@@ -128,8 +122,8 @@ class CalibrationCurveDisplay(Display):
         **options : dict
             Further options: see :meth:`plot`.
         """
-        truth = named_labels(Y_true, probabilities, label_names, is_soft=True)
-        parts = parts_to_draw(truth, score_table(probabilities, truth), labels)
+        truth = given_labels.named_labels(Y_true, probabilities, label_names, is_soft=True)
+        parts = given_labels.parts_to_draw(truth, given_labels.score_table(probabilities, truth), labels)
         return cls([calibration_curve(*part[:3], n_bins, least) for part in parts], least).plot(**options)
 
     @checked

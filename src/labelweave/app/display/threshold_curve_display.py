@@ -9,15 +9,9 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+from labelweave.app.display import given_labels
 from labelweave.app.display.figures import Display, legend_text, place_legend, read_choices
-from labelweave.app.display.given_labels import (
-    Names,
-    last_step,
-    model_truth,
-    named_labels,
-    parts_to_draw,
-    score_table,
-)
+from labelweave.app.display.given_labels import Names
 from labelweave.decisions.label_scores import decision_level
 from labelweave.decisions.layers import shown_thresholds
 from labelweave.estimators.targets import has_many_labels
@@ -39,7 +33,7 @@ _LINE_STYLES = {"f1": "-", "precision": "--", "recall": ":"}
 
 def scores_and_thresholds(estimator: Any, X: Any, n_labels: int, response: str) -> tuple[Array, Array | None]:
     """Score rows as the model compares them with thresholds; thresholds are None if on another scale."""
-    model = last_step(estimator)
+    model = given_labels.last_step(estimator)
     own = getattr(model, "thresholds_", getattr(model, "threshold_", None))
     has_probabilities = hasattr(model, "predict_proba")
     if own is not None and has_probabilities and response == "auto":
@@ -173,9 +167,9 @@ class ThresholdCurveDisplay(Display):
         **options : dict
             Further options, ``thresholds`` excepted: see :meth:`from_predictions`.
         """
-        truth = model_truth(estimator, y)
+        truth = given_labels.model_truth(estimator, y)
         scores, thresholds = scores_and_thresholds(estimator, X, truth.n_labels, response_method)
-        thresholds = None if _decides_by_rows(last_step(estimator), y) else thresholds
+        thresholds = None if _decides_by_rows(given_labels.last_step(estimator), y) else thresholds
         return cls.from_predictions(truth, scores, thresholds=thresholds, **options)
 
     @classmethod
@@ -207,12 +201,12 @@ class ThresholdCurveDisplay(Display):
         ValueError
             If shapes disagree, a label is unknown, or nothing positive was observed.
         """
-        truth = named_labels(Y_true, scores, label_names)
-        table, given = score_table(scores, truth), _read_thresholds(thresholds, truth.n_labels)
+        truth = given_labels.named_labels(Y_true, scores, label_names)
+        table, given = given_labels.score_table(scores, truth), _read_thresholds(thresholds, truth.n_labels)
         quantity = "Threshold"
         if labels is None and len(set(given)) > 1:
             table, given, quantity = table - np.asarray(given), [0.0], f"{quantity}, minus the label's own"
-        parts = parts_to_draw(truth, table, labels)
+        parts = given_labels.parts_to_draw(truth, table, labels)
         curves = [threshold_curve(name, part, values, given[k[0]]) for name, part, values, k in parts]
         return cls(curves, quantity).plot(**options)
 

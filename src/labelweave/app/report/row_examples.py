@@ -16,13 +16,8 @@ from labelweave.app.report.reported_rows import Outcomes, ReportedRows
 from labelweave.decisions.automatic.scorers import CombinedScorer
 from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import innermost
-from labelweave.estimators.scorers import (
-    KernelExpansion,
-    KernelScorer,
-    explicit_width,
-    known_weights,
-    label_weights,
-)
+from labelweave.estimators import scorers
+from labelweave.estimators.scorers import KernelExpansion, KernelScorer
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import filled
 from labelweave.foundation.array_types import Array
@@ -84,7 +79,7 @@ class LinearScores:
         if not (hasattr(inner, "feature_factors_") or hasattr(inner, "coef_")):
             return f"{kind} stores no weights of features, so their contributions are not available."
         kernel, width = getattr(inner, "kernel_", None), inner.n_features_in_
-        if isinstance(kernel, Kernel) and explicit_width(kernel, width) != width:
+        if isinstance(kernel, Kernel) and scorers.explicit_width(kernel, width) != width:
             return f"The weights of this {kind} are of its kernel's explicit features, such as leaves."
         return None
 
@@ -137,7 +132,7 @@ class LinearScores:
             column, sign = 0, 1.0 if label == 1 else -1.0
         places, values = self._features(row)
         amounts = sign * values * self._weights(column, places)
-        known, level = known_weights(self.classifier, column)
+        known, level = scorers.known_weights(self.classifier, column)
         if known is not None:
             amounts = amounts + sign * values * known[places]
         intercept = sign * (self._constant(column) + level)
@@ -190,7 +185,7 @@ class LinearScores:
             ]
             return np.asarray(sum(parts), np.float64)
         if not hasattr(self.classifier, "feature_factors_"):
-            return np.asarray(label_weights(self.classifier, column)[places], np.float64)
+            return np.asarray(scorers.label_weights(self.classifier, column)[places], np.float64)
         factor = self.classifier.label_factors_[column].astype(np.float64)
         return np.asarray(self.classifier.feature_factors_[places] @ factor)
 

@@ -19,13 +19,8 @@ import numpy as np
 from joblib import effective_n_jobs
 from sklearn.utils import check_random_state
 
-from labelweave.estimators.held_out import (
-    LearningBlock,
-    drawn_blocks,
-    held_out_rows,
-    reusable_splits,
-    shown_splits,
-)
+from labelweave.estimators import held_out
+from labelweave.estimators.held_out import LearningBlock
 from labelweave.estimators.journal import FitArguments, FitProgress, Journal
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch
 from labelweave.estimators.kernel_logistic.fit import (
@@ -289,11 +284,11 @@ class KernelLogisticClassifier(KernelProbabilities):
         data, features = rows, rows.features
         self._refuse_at_home(data)
         search = self._search
-        last, cv = before or _NOTHING, None if search is None else reusable_splits(search.cv)
+        last, cv = before or _NOTHING, None if search is None else held_out.reusable_splits(search.cv)
         shares = [] if data.shares is None else [data.shares]
         journal = self._open_journal(
             X=features.marks, y=[data.signs, data.codes, data.partial, data.allowed, *shares],
-            weights=[data.weights, data.entry_weights], cv=shown_splits(cv), start=list(last),
+            weights=[data.weights, data.entry_weights], cv=held_out.shown_splits(cv), start=list(last),
         )  # fmt: skip
         draw = check_random_state(self.random_state).randint
         seed = journal.recall("seed", lambda: int(draw(2**31 - 1)))
@@ -414,7 +409,7 @@ def _learning_blocks(
     certain = data.certain()
     if len(certain) < 2 and search.learning_blocks == 1:
         return []
-    drawn = drawn_blocks(certain, search.learning_rows, search.learning_blocks, seed)
+    drawn = held_out.drawn_blocks(certain, search.learning_rows, search.learning_blocks, seed)
     if search.criterion == "marginal_likelihood":
         return [LearningBlock(rows, np.zeros((len(rows), 1), bool)) for rows in drawn]
-    return [LearningBlock(rows, held_out_rows(cv, rows, data.targets, seed)) for rows in drawn]
+    return [LearningBlock(rows, held_out.held_out_rows(cv, rows, data.targets, seed)) for rows in drawn]

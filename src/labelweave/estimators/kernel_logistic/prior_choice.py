@@ -17,16 +17,7 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.labels import Taxonomy
 from labelweave.labels.covariance.base import read_covariance
-from labelweave.problems.hyperparameters.priors import (
-    FeatureWidths,
-    GivenCovariance,
-    LearnedCoupling,
-    LearnedIntercepts,
-    NodeGroups,
-    PriorFamily,
-    SummedPriors,
-    TiedPriors,
-)
+from labelweave.problems.hyperparameters import priors
 
 Grouping: TypeAlias = Any  # a name of :data:`_GROUPINGS`, or the group of every function
 
@@ -41,7 +32,7 @@ _ROUNDING = 1e-13  # of a mean: a deviation that a constant feature may have
 def prior_family(
     model: Any, features: FeatureMatrix, kernels: Sequence[Kernel | None], n_labels: int, seed: int,
     known: Array,
-) -> PriorFamily:  # fmt: skip
+) -> priors.PriorFamily:  # fmt: skip
     """Return the family of priors that a classifier's parameters select.
 
     kernels: those to start from, whose terms are added; None for a precomputed kernel matrix.
@@ -54,11 +45,11 @@ def prior_family(
         _family_of_kernel(model, kernel, given, classes, share * float(model.scale), seed + place)
         for place, (kernel, given, share) in enumerate(zip(kernels, _structures(model), shares, strict=True))
     ]
-    family = families[0] if len(families) == 1 else SummedPriors(families)
+    family = families[0] if len(families) == 1 else priors.SummedPriors(families)
     if model._has_widths:
         names = range(features.shape[1]) if features.names is None else features.names
-        family = FeatureWidths(family, list(map(str, names)))
-    return LearnedIntercepts(family) if model.intercept_variance == "learn" else family
+        family = priors.FeatureWidths(family, list(map(str, names)))
+    return priors.LearnedIntercepts(family) if model.intercept_variance == "learn" else family
 
 
 def _shares(
@@ -107,7 +98,7 @@ def check_priors(model: Any) -> None:
 
 def _family_of_kernel(
     model: Any, kernel: Kernel | None, given: Any, names: list[str], scale: float, seed: int
-) -> PriorFamily:
+) -> priors.PriorFamily:
     if is_learned(given) and not isinstance(given, list | tuple):
         return _coupling(model, kernel, _first_coupling(given, len(names), scale, seed), names)
     own = _tie(model)
@@ -123,10 +114,10 @@ def _family_of_kernel(
         covariance = read_covariance(given, len(names), names)
         covariance.check_variances(names)
         if isinstance(own, str) and own == "shared":
-            return GivenCovariance(kernel, covariance, scale, _of_intercepts(model))
+            return priors.GivenCovariance(kernel, covariance, scale, _of_intercepts(model))
         values, vectors = covariance.spectrum()
         membership = (vectors * np.sqrt(values)) @ vectors.T  # the symmetric root: a function per label
-    return TiedPriors(kernel, membership, scales, shapes, scale, _of_intercepts(model))
+    return priors.TiedPriors(kernel, membership, scales, shapes, scale, _of_intercepts(model))
 
 
 def _first_coupling(given: Any, labels: int, scale: float, seed: int) -> Array:
@@ -141,10 +132,10 @@ def _first_coupling(given: Any, labels: int, scale: float, seed: int) -> Array:
     return np.asarray(np.sqrt(scale / factors) * drawn)
 
 
-def _coupling(model: Any, kernel: Kernel | None, start: Array, names: list[str]) -> LearnedCoupling:
+def _coupling(model: Any, kernel: Kernel | None, start: Array, names: list[str]) -> priors.LearnedCoupling:
     factors = names if start.shape[1] == len(names) else list(map(str, range(start.shape[1])))
     shapes = _flat_groups(_pair_of_ties(_tie(model))[1], factors, None)  # scales are lengths of columns
-    return LearnedCoupling(kernel, start, names, _of_intercepts(model), shapes)
+    return priors.LearnedCoupling(kernel, start, names, _of_intercepts(model), shapes)
 
 
 def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:
@@ -161,24 +152,24 @@ def _pair_of_ties(tie: Any) -> tuple[Grouping, Grouping]:
     return tie, tie
 
 
-def _flat_groups(tie: Grouping, names: list[str], tree: Taxonomy | None) -> NodeGroups:
+def _flat_groups(tie: Grouping, names: list[str], tree: Taxonomy | None) -> priors.NodeGroups:
     if isinstance(tie, _GROUPS):
         return _given_groups(tie, names)
     if tie == "shared":
-        return NodeGroups.of_everything(len(names))
+        return priors.NodeGroups.of_everything(len(names))
     if tree is None or tie == "class":
-        return NodeGroups(np.arange(len(names)), names)
-    return NodeGroups(*tree.restricted(names).pruned(keep=names).groups(tie, names))
+        return priors.NodeGroups(np.arange(len(names)), names)
+    return priors.NodeGroups(*tree.restricted(names).pruned(keep=names).groups(tie, names))
 
 
-def _tree_groups(tie: Grouping, tree: Taxonomy) -> NodeGroups:
+def _tree_groups(tie: Grouping, tree: Taxonomy) -> priors.NodeGroups:
     if isinstance(tie, _GROUPS):
         return _given_groups(tie, tree.nodes)
     of_node, names = tree.groups(tie)
-    return NodeGroups(of_node, [""] if tie == "shared" else names)
+    return priors.NodeGroups(of_node, [""] if tie == "shared" else names)
 
 
-def _given_groups(given: Any, names: Sequence[str]) -> NodeGroups:
+def _given_groups(given: Any, names: Sequence[str]) -> priors.NodeGroups:
     """Return the groups of functions, from a list in their order or a mapping by their names."""
     if isinstance(given, Mapping):
         by_name = {str(name): group for name, group in given.items()}
@@ -191,7 +182,7 @@ def _given_groups(given: Any, names: Sequence[str]) -> NodeGroups:
             f"`tie` has {len(given)} groups, but there are {len(names)} functions; pass one per function."
         )
     groups, of_node = np.unique([str(group) for group in given], return_inverse=True)
-    return NodeGroups(of_node, groups.tolist() if len(groups) > 1 else [""])
+    return priors.NodeGroups(of_node, groups.tolist() if len(groups) > 1 else [""])
 
 
 def paper_gamma(features: FeatureMatrix) -> float:

@@ -9,21 +9,14 @@ import numpy as np
 from scipy.special import log_expit, log_ndtr, log_softmax, logit, logsumexp, ndtri, softmax
 from sklearn.utils.validation import check_is_fitted
 
+from labelweave.estimators import scorers
 from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.kernel_classifier import KernelClassifier
 from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
 from labelweave.estimators.parameters import refuse_together
-from labelweave.estimators.scorers import (
-    OF_FEATURES,
-    SUPPORT,
-    KernelExpansion,
-    KernelScorer,
-    LinearScorer,
-    expansion,
-    takes_support,
-)
+from labelweave.estimators.scorers import KernelExpansion, KernelScorer, LinearScorer
 from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram import FactorGram
@@ -96,7 +89,7 @@ def mean_log_softmax(means: RowsByClasses, covariances: Array) -> RowsByClasses:
 _BELOW_ONE = np.nextafter(1.0, 0.0)
 
 
-@storable("LikelihoodScorer", SUPPORT | {"dual": Numbers("m _")})
+@storable("LikelihoodScorer", scorers.SUPPORT | {"dual": Numbers("m _")})
 @dataclass(frozen=True)
 class LikelihoodScorer(KernelScorer):
     """Sums of kernels over support rows, with the dual variables of these rows, of shape (m, L)."""
@@ -112,7 +105,7 @@ class LikelihoodScorer(KernelScorer):
         return list(self.terms)
 
 
-@storable("LikelihoodWeights", OF_FEATURES)
+@storable("LikelihoodWeights", scorers.OF_FEATURES)
 @dataclass(frozen=True)
 class LikelihoodWeights(LinearScorer):
     """Weights of explicit features, from fits to partitioned rows, which are not kept."""
@@ -223,7 +216,9 @@ class KernelProbabilities(KernelClassifier):
             raise ModelFileError("its thresholds are not probabilities above 0.")
         posterior, width = state["fitted"].get("posterior_"), state["fitted"]["n_features_in_"]
         pairs = () if posterior is None else zip(posterior.kernels, posterior.vectors, strict=True)
-        if not all(takes_support(kernel, np.arange(len(rows)), rows, width) for kernel, rows in pairs):
+        if not all(
+            scorers.takes_support(kernel, np.arange(len(rows)), rows, width) for kernel, rows in pairs
+        ):
             raise ModelFileError(f"its posterior is of rows of others than {width} features.")
         decision = state["parameters"].get("decision", "most_probable")
         if state["form"]["kind"] == "multiclass" and decision != "most_probable":
@@ -383,7 +378,7 @@ class KernelProbabilities(KernelClassifier):
         if has_weights(fitted.gram):
             self.scorer_ = LikelihoodWeights.of(fitted.prior, fitted.gram, fitted.dual, intercepts)
             return
-        support, terms = expansion(fitted.prior, fitted.gram, fitted.dual)
+        support, terms = scorers.expansion(fitted.prior, fitted.gram, fitted.dual)
         vectors = None if self._is_precomputed else features.to_local(rows[support]).data
         self.scorer_ = LikelihoodScorer(
             intercepts, tuple(terms), rows[support], vectors, fitted.dual[support]

@@ -59,12 +59,8 @@ from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import costs_by_label
 from labelweave.model_files import storable
-from labelweave.problems.structured_margin import (
-    SET_LOSSES,
-    CliqueFeatures,
-    features_of_cliques,
-    joined_features,
-)
+from labelweave.problems import structured_margin
+from labelweave.problems.structured_margin import CliqueFeatures
 from labelweave.solvers import Status
 from labelweave.solvers.clique_generation import Cliques
 
@@ -257,7 +253,7 @@ class LabelGraphClassifier(LabelGraphModel):
         "gamma": [StrOptions({"scale", "auto", "learn"}), POSITIVE],
         "kernel_rank": [COUNT, None],
         "inputs": [StrOptions({"features", "scores"}), CliqueFeatures],
-        "loss": [StrOptions(set(SET_LOSSES))],
+        "loss": [StrOptions(set(structured_margin.SET_LOSSES))],
         "inference": [StrOptions({"auto", "exact", "message_passing"}), COUNT],
         "exact_width": [Interval(Integral, 0, 20, closed="both")],
         "solver": [StrOptions(set(SOLVERS))],
@@ -334,7 +330,7 @@ class LabelGraphClassifier(LabelGraphModel):
             if graph is None and candidates is None:
                 candidates = every_candidate(self._growth or USUAL_GROWTH, n_labels)
             cliques = candidates if graph is None else graph.cliques
-            own = features_of_cliques(made, features.rows(kept), cliques or ())
+            own = structured_margin.features_of_cliques(made, features.rows(kept), cliques or ())
             marks = {**marks, "clique_features": [part.data for part in own]}
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         journal = self._open_journal(X=features.marks, **marks)
@@ -347,7 +343,7 @@ class LabelGraphClassifier(LabelGraphModel):
                 graph, data._replace(features=values), self._inference_options(), workers.n_threads
             )
         if made is not None:
-            joined, blocks = joined_features(rows.features, own, cliques or ())
+            joined, blocks = structured_margin.joined_features(rows.features, own, cliques or ())
             rows = rows._replace(features=joined, blocks=blocks)
         progress.keep = lambda model, fitted: model._keep_weights(fitted, rows, inputs)
         with journal.going_on():

@@ -22,14 +22,9 @@ from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
 from labelweave.estimators.journal import FitArguments, FitProgress, Journal
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, KernelClassifier
+from labelweave.estimators.max_margin import solver_choice
 from labelweave.estimators.max_margin.fit import DualVariables, MarginFit, MarginSettings, MarginTask
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
-from labelweave.estimators.max_margin.solver_choice import (
-    FACTORIZATIONS,
-    NO_ROWS_TO_WALK,
-    SOLVERS,
-    refuse_solver,
-)
 from labelweave.estimators.parameters import (
     COVARIANCE,
     LEARNED_COVARIANCE,
@@ -258,7 +253,7 @@ class MaxMarginClassifier(KernelClassifier):
         "hyperparameters": SEARCHED,
         "kernel": [*SHARED["kernel"], list, tuple],
         "label_covariance": [*SHARED["label_covariance"], *LEARNED_COVARIANCE, list, tuple],
-        "solver": [StrOptions(set(SOLVERS)), Solver],
+        "solver": [StrOptions(set(solver_choice.SOLVERS)), Solver],
         "dtype": [StrOptions({"auto", "float32", "float64"})],
         "prune": [StrOptions({"off", "certified", "small"}), POSITIVE],
     }
@@ -373,7 +368,7 @@ class MaxMarginClassifier(KernelClassifier):
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
         random_state = check_random_state(self.random_state)
-        is_named = isinstance(self.solver, str) and self.solver in FACTORIZATIONS
+        is_named = isinstance(self.solver, str) and self.solver in solver_choice.FACTORIZATIONS
         return MarginSettings(
             solver="alternating_directions" if is_named else self.solver,
             tol=self.tol,
@@ -446,7 +441,7 @@ class MaxMarginClassifier(KernelClassifier):
         super()._refuse_together()
         has_matrix = isinstance(self.kernel, str) and self.kernel not in ("linear", "cosine")
         if has_matrix and self.kernel_rank is None:
-            refuse_solver(self.solver, "kernels", *NO_ROWS_TO_WALK)
+            solver_choice.refuse_solver(self.solver, "kernels", *solver_choice.NO_ROWS_TO_WALK)
 
     def _margins(self, n_labels: int, mean: LabelMean | None, labels: LabelMatrix | None = None) -> Array:
         """Read the costs of labels, (2, L), or of the entries of the ``labels``, (2, n, L)."""

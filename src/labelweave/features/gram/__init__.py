@@ -6,18 +6,12 @@ if that is cheaper (Seeger 2008, appendix D.3) or close to the matrix (section 7
 panel by panel in every product; callers see no difference.
 """
 
-from labelweave.features.gram.choose import choose_gram
-from labelweave.features.gram.low_rank import FactorGram, LowRankGram, incomplete_cholesky
-from labelweave.features.gram.stored import FeatureGram, Gram, SparseFeatureGram, StoredGram, StreamedGram
-
-__all__ = [
-    "FactorGram",
-    "FeatureGram",
-    "Gram",
-    "LowRankGram",
-    "SparseFeatureGram",
-    "StoredGram",
-    "StreamedGram",
-    "choose_gram",
-    "incomplete_cholesky",
-]
+from labelweave.features.gram.choose import choose_gram as choose_gram
+from labelweave.features.gram.low_rank import FactorGram as FactorGram
+from labelweave.features.gram.low_rank import LowRankGram as LowRankGram
+from labelweave.features.gram.low_rank import incomplete_cholesky as incomplete_cholesky
+from labelweave.features.gram.stored import FeatureGram as FeatureGram
+from labelweave.features.gram.stored import Gram as Gram
+from labelweave.features.gram.stored import SparseFeatureGram as SparseFeatureGram
+from labelweave.features.gram.stored import StoredGram as StoredGram
+from labelweave.features.gram.stored import StreamedGram as StreamedGram

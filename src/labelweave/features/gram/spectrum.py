@@ -15,16 +15,7 @@ import numpy as np
 from labelweave.features.gram.low_rank import incomplete_cholesky
 from labelweave.features.gram.stored import FeatureGram, Gram, StoredGram
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.arrays import Workers
-from labelweave.foundation.arrays.linear_algebra import (
-    as_type,
-    columns_of,
-    contiguous,
-    copied,
-    eigh,
-    placed,
-    to_numpy,
-)
+from labelweave.foundation.arrays import Workers, linear_algebra
 
 _NEGLIGIBLE = 1e-10  # relative to the largest eigenvalue
 _ROUNDING = 1e-7  # relative to the largest eigenvalue, in single precision
@@ -47,14 +38,16 @@ class GramSpectrum:
 
 def full_spectrum(gram: StoredGram) -> GramSpectrum:
     """Compute all eigenvalues of a stored matrix; the cost is cubic in its rows."""
-    values, vectors = eigh(as_type(gram.table, np.float64))
+    values, vectors = linear_algebra.eigh(linear_algebra.as_type(gram.table, np.float64))
     kept = values > _NEGLIGIBLE * max(values.max(initial=0.0), np.finfo(float).tiny)
-    return GramSpectrum(contiguous(columns_of(vectors, kept)), values[kept], 0.0, is_exact=True)
+    return GramSpectrum(
+        linear_algebra.contiguous(linear_algebra.columns_of(vectors, kept)), values[kept], 0.0, is_exact=True
+    )
 
 
 def feature_spectrum(gram: FeatureGram) -> GramSpectrum:
     """Compute the eigenvalues of dot products from few features, up to rounding."""
-    table = copied(gram.exact_table)
+    table = linear_algebra.copied(gram.exact_table)
     rounding = table.shape[1] * np.finfo(float).eps  # smaller eigenvalues are noise
     vectors, values = _orthonormal(table, gram.workers, rounding)
     return GramSpectrum(vectors, values, 0.0, is_exact=True)
@@ -67,7 +60,7 @@ def leading_spectrum(gram: Gram, rank: int, workers: Workers, seed: int) -> Gram
     it toward the leading one (the Nyström form of a subspace iteration).  Animals with Attributes, 2,000
     images, rank 200: the largest omitted eigenvalue falls from 6.3 to 1.7; the optimum is 1.1.
     """
-    factor = placed(incomplete_cholesky(gram, rank, workers, seed).factor)
+    factor = linear_algebra.placed(incomplete_cholesky(gram, rank, workers, seed).factor)
     vectors, values = _orthonormal(_after_a_step(gram, factor, workers), workers, _NEGLIGIBLE)
     omitted = max(0.0, float(gram.diagonal().sum() - values.sum()))  # no omitted eigenvalue is larger
     rest = min(omitted, _FIRST_REST * float(values.min(initial=np.inf)))
@@ -76,9 +69,9 @@ def leading_spectrum(gram: Gram, rank: int, workers: Workers, seed: int) -> Gram
 
 def _after_a_step(gram: Gram, factor: Array, workers: Workers) -> Array:
     """Return F with ``F F^T = K Q (Q^T K Q)^-1 Q^T K`` for Q spanning the factor, which is overwritten."""
-    turn, _ = _whitening(as_type(workers.inner(factor, factor), np.float64), _ROUNDING)
+    turn, _ = _whitening(linear_algebra.as_type(workers.inner(factor, factor), np.float64), _ROUNDING)
     span = workers.turn(factor, turn)  # orthonormal enough
-    image = gram.product(contiguous(span))
+    image = gram.product(linear_algebra.contiguous(span))
     corner = workers.inner(span, image, np.float64)
     turn, _ = _whitening((corner + corner.T) / 2, _ROUNDING)
     return workers.turn(image, turn)
@@ -86,7 +79,7 @@ def _after_a_step(gram: Gram, factor: Array, workers: Workers) -> Array:
 
 def _whitening(square: Array, negligible: float) -> tuple[Array, Array]:
     """Return W with ``W^T square W = I`` and its eigenvalues, without those negligible to the largest."""
-    values, vectors = np.linalg.eigh(to_numpy(square))
+    values, vectors = np.linalg.eigh(linear_algebra.to_numpy(square))
     kept = values > negligible * max(values.max(initial=0.0), np.finfo(float).tiny)
     return vectors[:, kept] / np.sqrt(values[kept]), values[kept]
 
@@ -99,5 +92,5 @@ def _orthonormal(factor: Array, workers: Workers, negligible: float) -> tuple[Ar
     """
     turn, values = _whitening(workers.inner(factor, factor, np.float64), negligible)
     nearly = workers.turn(factor, turn)
-    sizes, axes = np.linalg.eigh(to_numpy(workers.inner(nearly, nearly, np.float64)))
-    return contiguous(workers.turn(nearly, (axes / np.sqrt(sizes)) @ axes.T)), values
+    sizes, axes = np.linalg.eigh(linear_algebra.to_numpy(workers.inner(nearly, nearly, np.float64)))
+    return linear_algebra.contiguous(workers.turn(nearly, (axes / np.sqrt(sizes)) @ axes.T)), values

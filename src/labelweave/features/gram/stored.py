@@ -20,20 +20,7 @@ from labelweave.features.feature_matrix import FeatureMatrix
 from labelweave.features.gram.sources import GramSource
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.arrays import Workers, aligned_empty, namespace, panels
-from labelweave.foundation.arrays.linear_algebra import (
-    as_type,
-    block_of,
-    contiguous,
-    empty,
-    is_double,
-    is_numpy,
-    like,
-    numpy_type,
-    placed,
-    rows_of,
-    to_numpy,
-)
+from labelweave.foundation.arrays import Workers, aligned_empty, linear_algebra, namespace, panels
 from labelweave.foundation.arrays.tables import row_inner
 
 
@@ -89,7 +76,7 @@ class StreamedGram(Gram):
         return self.source.diagonal() + self.constant
 
     def columns(self, which: Array) -> Array:
-        found = empty((self.n_rows, len(which)), self.dtype)
+        found = linear_algebra.empty((self.n_rows, len(which)), self.dtype)
         bytes_a_row = 2 * self.dtype.itemsize * max(1, len(which)) * _LANES
         cuts = panels(self.n_rows, max(1, min(_LARGEST_SIDE, int(self.panel_bytes / bytes_a_row))))
 
@@ -102,7 +89,7 @@ class StreamedGram(Gram):
         return found
 
     def block(self, rows: Array) -> Array:
-        return to_numpy(self.source.block(rows, rows, np.float64)) + self.constant
+        return linear_algebra.to_numpy(self.source.block(rows, rows, np.float64)) + self.constant
 
     def product(self, vectors: Array) -> Array:
         """Compute the product; see :meth:`Gram.product`.
@@ -110,7 +97,7 @@ class StreamedGram(Gram):
         Every pair of rows is computed once and used for both.  The pairs of panels are assigned
         to a fixed number of lanes, each with its own sum, so that results do not depend on the threads.
         """
-        xp, kind = namespace(vectors), numpy_type(vectors)
+        xp, kind = namespace(vectors), linear_algebra.numpy_type(vectors)
         cuts = panels(self.n_rows, self._block_side(kind))
         pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
 
@@ -142,14 +129,14 @@ class StoredGram(Gram):
 
     def __init__(self, table: Array, workers: Workers, origin: Gram | None = None) -> None:
         self.table, self.workers, self.origin = table, workers, origin
-        self.n_rows, self.dtype = table.shape[0], numpy_type(table)
+        self.n_rows, self.dtype = table.shape[0], linear_algebra.numpy_type(table)
 
     @classmethod
     def from_source(
         cls, source: GramSource, constant: float, dtype: npt.DTypeLike, workers: Workers
     ) -> StoredGram:
         """Compute the matrix, each pair of rows once, in float64 with one final rounding."""
-        table = empty((source.n_rows, source.n_rows), dtype)
+        table = linear_algebra.empty((source.n_rows, source.n_rows), dtype)
         cuts = panels(source.n_rows, _BUILD_PANEL)
         pairs = [(rows, columns) for i, rows in enumerate(cuts) for columns in cuts[: i + 1]]
 
@@ -164,18 +151,20 @@ class StoredGram(Gram):
         return cls(table, workers, StreamedGram(source, constant, np.float64, workers))
 
     def diagonal(self) -> npt.NDArray[np.float64]:
-        return to_numpy(namespace(self.table).linalg.diagonal(self.table)).astype(np.float64)
+        return linear_algebra.to_numpy(namespace(self.table).linalg.diagonal(self.table)).astype(np.float64)
 
     def columns(self, which: Array) -> Array:
-        return contiguous(rows_of(self.table, which).T)
+        return linear_algebra.contiguous(linear_algebra.rows_of(self.table, which).T)
 
     def product(self, vectors: Array) -> Array:
-        if self.origin is not None and numpy_type(vectors) == np.float64 != self.dtype:
+        if self.origin is not None and linear_algebra.numpy_type(vectors) == np.float64 != self.dtype:
             return self.origin.product(vectors)
         return self.workers.matmul(self.table, vectors)
 
     def block(self, rows: Array) -> Array:
-        return np.require(to_numpy(block_of(self.table, rows, rows)), np.float64, "W")
+        return np.require(
+            linear_algebra.to_numpy(linear_algebra.block_of(self.table, rows, rows)), np.float64, "W"
+        )
 
 
 class FeatureGram(Gram):
@@ -201,20 +190,22 @@ class FeatureGram(Gram):
                 self.exact_table.T, mode="economic", overwrite_a=True, check_finite=False
             )
             self.exact_table = np.ascontiguousarray(lower.T)
-        self.exact_table = placed(self.exact_table)
-        self.table = as_type(self.exact_table, self.dtype)
+        self.exact_table = linear_algebra.placed(self.exact_table)
+        self.table = linear_algebra.as_type(self.exact_table, self.dtype)
 
     def diagonal(self) -> npt.NDArray[np.float64]:
         table = self.exact_table
-        if not is_numpy(table):
+        if not linear_algebra.is_numpy(table):
             return row_inner(table, table, self.workers)
         return np.asarray(np.einsum("ij,ij->i", table, table))
 
     def columns(self, which: Array) -> Array:
-        return self.workers.matmul(self.table, contiguous(rows_of(self.table, which).T))
+        return self.workers.matmul(
+            self.table, linear_algebra.contiguous(linear_algebra.rows_of(self.table, which).T)
+        )
 
     def product(self, vectors: Array) -> Array:
-        table = self.exact_table if is_double(vectors) else self.table
+        table = self.exact_table if linear_algebra.is_double(vectors) else self.table
         return self.workers.matmul(table, self.workers.inner(table, vectors))
 
     def weights(self, variables: Array) -> Array:
@@ -226,8 +217,8 @@ class FeatureGram(Gram):
 
     def feature_weights(self, weights: Array) -> Array:
         """Convert weights of the table to those of the features and the constant, shape (d or d + 1, L)."""
-        if not is_numpy(weights):
-            return like(self.feature_weights(to_numpy(weights)), weights)
+        if not linear_algebra.is_numpy(weights):
+            return linear_algebra.like(self.feature_weights(linear_algebra.to_numpy(weights)), weights)
         turned = weights if self._turn is None else self._turn @ weights
         return turned if self._mirror is None else turned - self._mirror[:, None] * (self._mirror @ turned)
 

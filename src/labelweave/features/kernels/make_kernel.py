@@ -10,14 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from labelweave.features.feature_matrix import FeatureMatrix
-from labelweave.features.kernels.distances import (
-    GammaKernel,
-    LaplacianKernel,
-    RBFKernel,
-    are_same,
-    cache_slices,
-    dot_products,
-)
+from labelweave.features.kernels import distances
+from labelweave.features.kernels.distances import GammaKernel, LaplacianKernel, RBFKernel
 from labelweave.features.kernels.kernel import Kernel, check_not_negative, value_type
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
@@ -34,7 +28,7 @@ class LinearKernel(Kernel):
     """The dot product ``<x, x'>``."""
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        return dot_products(rows, columns, value_type(rows, columns))
+        return distances.dot_products(rows, columns, value_type(rows, columns))
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         return rows.squared_norms()
@@ -54,9 +48,9 @@ class CosineKernel(Kernel):
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         left = _of_length_one(rows)
-        if not are_same(rows, columns):
-            return dot_products(left, _of_length_one(columns), value_type(rows, columns))
-        values = dot_products(left, left, value_type(rows, rows))
+        if not distances.are_same(rows, columns):
+            return distances.dot_products(left, _of_length_one(columns), value_type(rows, columns))
+        values = distances.dot_products(left, left, value_type(rows, rows))
         if is_foreign(values):
             own = namespace(values).linalg.diagonal(values)
             add_to_diagonal(values, like(self._diagonal(rows), values) - own)
@@ -138,8 +132,8 @@ class PolynomialKernel(GammaKernel):
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         gamma, coef0, degree = self._gamma(), float(self.coef0), int(self.degree)
-        values = dot_products(rows, columns, value_type(rows, columns))
-        for some in cache_slices(values):
+        values = distances.dot_products(rows, columns, value_type(rows, columns))
+        for some in distances.cache_slices(values):
             part = values[some, ...]
             part *= gamma
             part += coef0
@@ -152,10 +146,10 @@ class PolynomialKernel(GammaKernel):
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
         """With b = gamma <x, x'> + coef0: ``degree b^(degree - 1)`` times each term of b."""
         coef0, degree = float(self.coef0), int(self.degree)
-        term = dot_products(rows, columns, value_type(rows, columns))
+        term = distances.dot_products(rows, columns, value_type(rows, columns))
         term *= self._gamma()
         by_constant = term + coef0
-        for some in cache_slices(by_constant):
+        for some in distances.cache_slices(by_constant):
             _raise(by_constant[some, ...], degree - 1)
         by_constant *= degree
         term *= by_constant

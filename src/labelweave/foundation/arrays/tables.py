@@ -13,15 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from labelweave.foundation.array_types import Array, Floats, PerRow
-from labelweave.foundation.arrays.linear_algebra import (
-    Workers,
-    column_products,
-    is_numpy,
-    like,
-    namespace,
-    panels,
-    to_numpy,
-)
+from labelweave.foundation.arrays import linear_algebra
+from labelweave.foundation.arrays.linear_algebra import Workers
 
 _AT_ONCE = 2**18  # entries: enough work for a thread, small enough to occupy every thread
 _LINE = 64  # bytes
@@ -41,7 +34,7 @@ def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[A
 
 def weighted_rows(table: Array, weights: PerRow) -> Array:
     """Multiply every row of a table by its weight; return the table itself if all weights are 1."""
-    return table if (weights == 1).all() else table * like(weights[:, None], table)
+    return table if (weights == 1).all() else table * linear_algebra.like(weights[:, None], table)
 
 
 def ratios(above: Any, below: Any, otherwise: float = 0.0) -> Floats:
@@ -69,19 +62,19 @@ def add_multiple(target: Array, rate: float | Array, vector: Array, workers: Wor
     """Compute ``target += rate * vector``; the rate is one number, or one per row or column."""
     from labelweave.foundation.loops import tables as loops
 
-    if is_numpy(target):
+    if linear_algebra.is_numpy(target):
         _update(loops.add_multiples, target, rate, vector, workers)
     else:
-        target += like(np.asarray(rate), target) * vector
+        target += linear_algebra.like(np.asarray(rate), target) * vector
 
 
 def multiply_and_add(target: Array, rate: float | Array, vector: Array, workers: Workers) -> None:
     from labelweave.foundation.loops import tables as loops
 
-    if is_numpy(target):
+    if linear_algebra.is_numpy(target):
         _update(loops.multiply_and_add_rows, target, rate, vector, workers)
     else:
-        target *= like(np.asarray(rate), target)
+        target *= linear_algebra.like(np.asarray(rate), target)
         target += vector
 
 
@@ -110,8 +103,8 @@ def divided_by_outer(table: Array, column: Array, row: Array, added: float, work
             return divisor
         return np.asarray(np.divide(1.0, divisor, out=np.zeros_like(divisor), where=divisor > 0))
 
-    if not is_numpy(table):
-        return table * like(inverse(slice(None)), table)
+    if not linear_algebra.is_numpy(table):
+        return table * linear_algebra.like(inverse(slice(None)), table)
     quotients = np.empty_like(table)
 
     def one(rows: slice) -> None:
@@ -129,8 +122,8 @@ def column_inner(left: Array, right: Array, workers: Workers) -> Floats:
     from labelweave.foundation.loops import tables as loops
 
     _require_one_shape(left, right)
-    if not is_numpy(left):
-        return column_products(left, right)
+    if not linear_algebra.is_numpy(left):
+        return linear_algebra.column_products(left, right)
 
     def one(rows: slice) -> Floats:
         sums = np.zeros(left.shape[1])
@@ -150,7 +143,9 @@ class WeighedColumns:
 
     def gram(self, fixed: Array, workers: Workers) -> Floats:
         """Compute ``N^T C N``, shape (k, k)."""
-        return to_numpy(workers.inner(fixed, weighted_rows(fixed, self.column_weights), np.float64))
+        return linear_algebra.to_numpy(
+            workers.inner(fixed, weighted_rows(fixed, self.column_weights), np.float64)
+        )
 
     def spread(self, fixed: Array, workers: Workers) -> Floats:
         """Compute the diagonal of ``N^T C N``, shape (k,)."""
@@ -162,8 +157,8 @@ def row_inner(left: Array, right: Array, workers: Workers) -> Floats:
     from labelweave.foundation.loops import tables as loops
 
     _require_one_shape(left, right)
-    if not is_numpy(left):
-        return to_numpy(namespace(left).sum(left * right, axis=1))
+    if not linear_algebra.is_numpy(left):
+        return linear_algebra.to_numpy(linear_algebra.namespace(left).sum(left * right, axis=1))
     sums = np.empty(len(left))
 
     def one(rows: slice) -> None:
@@ -174,7 +169,7 @@ def row_inner(left: Array, right: Array, workers: Workers) -> Floats:
 
 
 def _runs(table: Array) -> list[slice]:
-    return panels(len(table), max(1, _AT_ONCE // max(1, table.shape[1])))
+    return linear_algebra.panels(len(table), max(1, _AT_ONCE // max(1, table.shape[1])))
 
 
 def _require_one_shape(left: Array, right: Array) -> None:

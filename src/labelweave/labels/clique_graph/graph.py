@@ -15,13 +15,7 @@ from scipy.sparse.csgraph import connected_components
 
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
-from labelweave.labels.clique_graph.checks import (
-    checked_cliques,
-    checked_numbers,
-    is_index,
-    named_cliques,
-    numbers_are_names,
-)
+from labelweave.labels.clique_graph import checks
 from labelweave.labels.label_names import checked_names
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MOST_LABELS, Maybe, Names, Numbers, count, places
@@ -78,10 +72,10 @@ class CliqueGraph:
         signs: Any | None = None,
     ) -> None:
         self.label_names = checked_names(label_names, n_labels)
-        self.cliques = checked_cliques(cliques, n_labels, self.label_names)
+        self.cliques = checks.checked_cliques(cliques, n_labels, self.label_names)
         self.n_labels = int(n_labels)
-        self.weights = checked_numbers("weights", weights, len(self.cliques))
-        self.signs = checked_numbers("signs", signs, len(self.cliques))
+        self.weights = checks.checked_numbers("weights", weights, len(self.cliques))
+        self.signs = checks.checked_numbers("signs", signs, len(self.cliques))
 
     @classmethod
     @checked
@@ -118,7 +112,7 @@ class CliqueGraph:
         label_names = checked_names(label_names, n_labels)
         count = int(n_labels or 0) if label_names is None else len(label_names)
         names = label_names
-        return cls(count, named_cliques(edges, count, names), names)
+        return cls(count, checks.named_cliques(edges, count, names), names)
 
     @classmethod
     @checked
@@ -333,11 +327,11 @@ def _places(
         return [str(node) for node in nodes], {node: place for place, node in enumerate(nodes)}
     names = None if label_names is None else [str(name) for name in label_names]
     known: dict[Any, int] = {name: place for place, name in enumerate(names or ())}
-    by_name = numbers_are_names(nodes, known)
+    by_name = checks.numbers_are_names(nodes, known)
     place = {node: known.get(str(node) if by_name else node, node) for node in nodes}
     count = n_labels if names is None else len(names)
     for node, label in place.items():
-        if not is_index(label, count or 0):
+        if not checks.is_index(label, count or 0):
             raise ValueError(
                 f"The node {node!r} of the graph is not a label; name nodes like the {count} labels, or "
                 "number them from 0."

@@ -5,13 +5,8 @@ z_k`` (Hariharan et al. 2012, equation 10): a high ``R_lk`` makes the scores of 
 models use only products, diagonals and small blocks, so a structured R is never made dense.
 """
 
-from labelweave.labels.covariance.base import IdentityCovariance, LabelCovariance
-from labelweave.labels.covariance.kinds import DenseCovariance, FactorCovariance, WeightedCovariance
-
-__all__ = [
-    "DenseCovariance",
-    "FactorCovariance",
-    "IdentityCovariance",
-    "LabelCovariance",
-    "WeightedCovariance",
-]
+from labelweave.labels.covariance.base import IdentityCovariance as IdentityCovariance
+from labelweave.labels.covariance.base import LabelCovariance as LabelCovariance
+from labelweave.labels.covariance.kinds import DenseCovariance as DenseCovariance
+from labelweave.labels.covariance.kinds import FactorCovariance as FactorCovariance
+from labelweave.labels.covariance.kinds import WeightedCovariance as WeightedCovariance

@@ -20,18 +20,13 @@ import numpy as np
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, PerLabel
 from labelweave.postprocessing.labeled_scores import LabeledScores, read_labeled_scores
+from labelweave.postprocessing.thresholds import search
 from labelweave.postprocessing.thresholds.objective import (
     Objective,
     ObjectiveName,
     SetCounts,
     count_sets,
     read_objective,
-)
-from labelweave.postprocessing.thresholds.search import (
-    find_label_thresholds,
-    ranked_groups,
-    shared_threshold,
-    threshold_between,
 )
 from labelweave.postprocessing.thresholds.top_k import best_top_k, scores_above_top_k
 
@@ -149,9 +144,9 @@ def choose_thresholds(
     if strength is None:
         strength = _choose_shrinkage(table, wanted)
     if scope == "global":
-        thresholds = np.full(table.shape[1], shared_threshold(table, wanted))
+        thresholds = np.full(table.shape[1], search.shared_threshold(table, wanted))
     else:
-        thresholds = find_label_thresholds(table, wanted).pooled(strength)
+        thresholds = search.find_label_thresholds(table, wanted).pooled(strength)
         if shrinkage != 0:
             thresholds = _with_floor(table, wanted, thresholds)
     return ThresholdChoice(thresholds, _counts_above(table, thresholds).measure(wanted.name), strength)
@@ -218,7 +213,7 @@ def _choose_shrinkage(table: LabeledScores, objective: Objective) -> float:
 def _held_out(table: LabeledScores, objective: Objective, fold: Array) -> Array:
     """Measure every strength on held-out rows; higher is better."""
     rest, held = table.rows(np.setdiff1d(np.arange(len(table.weights)), fold)), table.rows(np.sort(fold))
-    found, values = find_label_thresholds(rest, objective), []
+    found, values = search.find_label_thresholds(rest, objective), []
     for strength in _STRENGTHS:
         thresholds = _with_floor(rest, objective, found.pooled(strength))
         values.append(_counts_above(held, thresholds).measure(objective.name))
@@ -236,13 +231,13 @@ def above_floor(table: LabeledScores, thresholds: PerLabel, most: float) -> PerL
         above = (lines.scores > thresholds[lines.which][:, None]) @ table.weights
         for number in np.flatnonzero(above > allowed[lines.which]):
             label = lines.which.start + number
-            groups = ranked_groups(lines.line(int(number)), table.weights)
+            groups = search.ranked_groups(lines.line(int(number)), table.weights)
             ranked, _, predicted, is_end = (part[0] for part in groups)
             fits = np.flatnonzero(is_end & (predicted <= allowed[label]))
             floor = float(ranked[0])
             if len(fits) and fits[-1] + 1 == len(ranked):  # sums in another order differ by rounding
                 continue
             if len(fits):
-                floor = float(threshold_between(*ranked[[fits[-1] + 1, fits[-1]]].astype(np.float64)))
+                floor = float(search.threshold_between(*ranked[[fits[-1] + 1, fits[-1]]].astype(np.float64)))
             raised[label] = max(raised[label], floor)
     return raised

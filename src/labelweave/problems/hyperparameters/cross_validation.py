@@ -28,16 +28,7 @@ import numpy as np
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram
 from labelweave.foundation.array_types import Array, Floats, PerRow
-from labelweave.foundation.arrays import Workers, namespace, panels
-from labelweave.foundation.arrays.linear_algebra import (
-    column_products,
-    copied,
-    dot,
-    like,
-    placed,
-    taken,
-    to_numpy,
-)
+from labelweave.foundation.arrays import Workers, linear_algebra, namespace, panels
 from labelweave.foundation.config import PartInterrupted
 from labelweave.problems.coupled_gram import GramTerm, ScorePrior
 from labelweave.problems.hyperparameters.priors import PriorFamily, PriorGradient, TermGradient
@@ -145,13 +136,13 @@ class CrossValidationLikelihood(Criterion):
         problem = KernelLikelihood(gram, self.training, self.settings.rank, self.settings.seed)
         inner = self.settings
         solver = NewtonConjugateGradient(inner.tol, inner.max_iter, inner.max_inner, inner.directions)
-        start = None if self.inner_state is None else NewtonState.at(placed(self.inner_state))
+        start = None if self.inner_state is None else NewtonState.at(linear_algebra.placed(self.inner_state))
         result, state = solver.solve(problem, start)
         if result.status is Status.INTERRUPTED:
             raise PartInterrupted  # the solver keeps its point and ends; here the search must end
         value, gradient = np.nan, np.full(len(theta), np.nan)
         if result.converged:
-            self.inner_state = to_numpy(state.dual)
+            self.inner_state = linear_algebra.to_numpy(state.dual)
             value, parts = self._evaluated(prior, problem, state)
             gradient = np.sum([self.family.gradient(theta, part) for part in parts], axis=0)
         seconds = time.perf_counter() - begin
@@ -168,7 +159,7 @@ class CrossValidationLikelihood(Criterion):
         # at the optimum these are the dual variables, and unlike them exact in the null space of K
         _, dual, curvature = problem.evaluate(state.scores, self.every)
         adjoint = self._adjoint(problem, curvature, -descent)
-        correction = dot(adjoint, problem.product(dual - state.dual, self.every))
+        correction = linear_algebra.dot(adjoint, problem.product(dual - state.dual, self.every))
         pair = self._by_fit(dual), self._by_fit(adjoint)
         return float(losses.sum()) + correction, [self._by_prior(prior, problem, pair)]
 
@@ -183,12 +174,14 @@ class CrossValidationLikelihood(Criterion):
         reduction = np.full(len(self.every), self.settings.solved)
         image = problem.product(right, self.every)
         linear = self.settings.directions or FunctionGradients()
-        solution, solved, _ = linear.solve(system, copied(right), image, reduction, _MOST_ITERATIONS)
+        solution, solved, _ = linear.solve(
+            system, linear_algebra.copied(right), image, reduction, _MOST_ITERATIONS
+        )
         residual = right - solution - system.curve_all(solved)
         change = residual + system.curve_all(problem.product(residual, self.every))
         along, square = inner_products(system.panels, (change, residual), (change, change))
         lengths = np.divide(along, square, out=np.zeros_like(along), where=square > 0)
-        adjoint: Array = sources - solution - like(lengths[:, None], residual) * residual
+        adjoint: Array = sources - solution - linear_algebra.like(lengths[:, None], residual) * residual
         return adjoint
 
     def _by_fit(self, vectors: Array) -> Array:
@@ -202,7 +195,7 @@ class CrossValidationLikelihood(Criterion):
         """Differentiate ``<E, K F>`` by the prior, for a pair of shape (n, fits, L)."""
         xp, terms = namespace(pair[0]), zip(problem.gram.terms, prior.terms, strict=True)
         gradients = [self._term_gradient(made, term.kernel, pair) for made, term in terms]
-        return PriorGradient(gradients, dot(*(xp.sum(part, axis=0) for part in pair)))
+        return PriorGradient(gradients, linear_algebra.dot(*(xp.sum(part, axis=0) for part in pair)))
 
     def _term_gradient(
         self, term: GramTerm, kernel: Kernel | None, pair: tuple[Array, Array]
@@ -216,17 +209,17 @@ class CrossValidationLikelihood(Criterion):
         if is_separate:
             variances = covariance.diagonal()
             used = np.flatnonzero(variances)
-            left, right = (taken(part, used, 2) for part in (left, right))
-            mixed = right * like(variances[used], right)
+            left, right = (linear_algebra.taken(part, used, 2) for part in (left, right))
+            mixed = right * linear_algebra.like(variances[used], right)
         else:
             mixed = covariance.matmul(right, workers)
         image = term.product(right)
         flat = [xp.reshape(part, (-1, part.shape[2])) for part in (left, image)]
         if is_separate:
             by_covariance = np.zeros(len(variances))
-            by_covariance[used] = column_products(*flat)
+            by_covariance[used] = linear_algebra.column_products(*flat)
         else:
-            square = to_numpy(workers.inner(*flat))
+            square = linear_algebra.to_numpy(workers.inner(*flat))
             by_covariance = (square + square.T) / 2
         if kernel is None or not kernel.parameter_names():
             return TermGradient(np.empty(0), by_covariance)

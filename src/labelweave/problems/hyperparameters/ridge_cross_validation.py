@@ -22,31 +22,15 @@ import numpy as np
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
-from labelweave.foundation.arrays import CholeskyFactor, Workers
-from labelweave.foundation.arrays.linear_algebra import (
-    add_to_diagonal,
-    as_type,
-    block_of,
-    contiguous,
-    dot,
-    like,
-    placed,
-    to_numpy,
-)
+from labelweave.foundation.arrays import CholeskyFactor, Workers, linear_algebra
 from labelweave.labels.covariance import FactorCovariance
 from labelweave.problems.coupled_gram import PriorTerm, ScorePrior
+from labelweave.problems.hyperparameters import priors
 from labelweave.problems.hyperparameters.cross_validation import Criterion, CriterionValue, kernel_gradient
-from labelweave.problems.hyperparameters.priors import (
-    PriorFamily,
-    PriorGradient,
-    shape_names,
-    shape_start,
-    shaped,
-)
 
 
 @dataclass(eq=False)
-class RidgePriors(PriorFamily):
+class RidgePriors(priors.PriorFamily):
     """One kernel for all labels, and one lambda.
 
     The ridge penalty ``lambda / 2 |u|^2`` in the space of ``K + c^2`` is the prior ``(K + c^2) / lambda`` for
@@ -60,19 +44,19 @@ class RidgePriors(PriorFamily):
     ties_labels: bool = field(kw_only=True)
 
     def __post_init__(self) -> None:
-        start = np.concatenate([[np.log(self.alpha)], shape_start(self.kernel)])
-        self._lay_out(["alpha", *shape_names(self.kernel)], start)
+        start = np.concatenate([[np.log(self.alpha)], priors.shape_start(self.kernel)])
+        self._lay_out(["alpha", *priors.shape_names(self.kernel)], start)
 
     def kernel_at(self, theta: Array) -> Kernel | None:
         """Return the kernel; None for a precomputed kernel matrix."""
-        return shaped(self.kernel, theta[1:])
+        return priors.shaped(self.kernel, theta[1:])
 
     def prior(self, theta: Array) -> ScorePrior:
         variance = float(np.exp(-theta[0]))
         covariance = FactorCovariance(np.empty((self.n_labels, 0)), np.full(self.n_labels, variance))
         return ScorePrior((PriorTerm(self.kernel_at(theta), covariance),), variance * self.constant**2)
 
-    def gradient(self, theta: Array, by_prior: PriorGradient) -> Floats:
+    def gradient(self, theta: Array, by_prior: priors.PriorGradient) -> Floats:
         term = by_prior.terms[0]
         by_variances = term.covariance if term.covariance.ndim == 1 else term.covariance.diagonal()
         by_variance = by_variances.sum() + self.constant**2 * by_prior.intercept_variance
@@ -108,7 +92,7 @@ class RidgeCrossValidation(Criterion):
         begin = time.perf_counter()
         kernel, alpha = self.family.kernel_at(theta), float(np.exp(theta[0]))
         gram = self.data.make_gram(kernel)
-        table = as_type(gram.columns(np.arange(gram.n_rows)), np.float64)
+        table = linear_algebra.as_type(gram.columns(np.arange(gram.n_rows)), np.float64)
         table += self.family.constant**2
         try:
             folds = [self._fold(table, alpha, held) for held in self.data.held_out.T]
@@ -118,7 +102,7 @@ class RidgeCrossValidation(Criterion):
         values, by_alpha, left, right = zip(*folds, strict=True)
         gradient = [alpha * sum(by_alpha)]
         if kernel is not None and kernel.parameter_names():
-            pair = placed(np.hstack(left)), placed(np.hstack(right))
+            pair = linear_algebra.placed(np.hstack(left)), linear_algebra.placed(np.hstack(right))
             gradient.extend(kernel_gradient(kernel, self.data.features, pair, self.workers))
         value, seconds = (sum(values) + self.least) / self.mass, time.perf_counter() - begin
         return CriterionValue(value, np.asarray(gradient) / self.mass, 0.0, 2.0, seconds, True)
@@ -128,19 +112,20 @@ class RidgeCrossValidation(Criterion):
         data, multiply = self.data, self.workers.matmul
         held, kept = np.flatnonzero(held_out), np.flatnonzero(~held_out)
         roots, weights = (
-            like(part[:, None], table) for part in (np.sqrt(data.weights[kept]), data.weights[held])
+            linear_algebra.like(part[:, None], table)
+            for part in (np.sqrt(data.weights[kept]), data.weights[held])
         )
-        matrix = contiguous(block_of(table, kept, kept))
+        matrix = linear_algebra.contiguous(linear_algebra.block_of(table, kept, kept))
         matrix *= roots
         matrix *= roots.T
-        add_to_diagonal(matrix, alpha)
+        linear_algebra.add_to_diagonal(matrix, alpha)
         factor = CholeskyFactor(matrix, self.workers)
-        solved = factor.solve(roots * like(data.targets[kept], table))
-        across = contiguous(block_of(table, held, kept))
-        misses = multiply(across, roots * solved) - like(data.targets[held], table)
+        solved = factor.solve(roots * linear_algebra.like(data.targets[kept], table))
+        across = linear_algebra.contiguous(linear_algebra.block_of(table, held, kept))
+        misses = multiply(across, roots * solved) - linear_algebra.like(data.targets[held], table)
         errors = weights * misses
-        pulled = factor.solve(roots * multiply(contiguous(across.T), errors))
+        pulled = factor.solve(roots * multiply(linear_algebra.contiguous(across.T), errors))
         left, right = np.zeros_like(data.targets), np.zeros_like(data.targets)
-        left[held], left[kept] = to_numpy(errors), to_numpy(-roots * pulled)
-        right[kept] = to_numpy(roots * solved)
-        return 0.5 * dot(errors, misses), -dot(pulled, solved), left, right
+        left[held], left[kept] = linear_algebra.to_numpy(errors), linear_algebra.to_numpy(-roots * pulled)
+        right[kept] = linear_algebra.to_numpy(roots * solved)
+        return 0.5 * linear_algebra.dot(errors, misses), -linear_algebra.dot(pulled, solved), left, right

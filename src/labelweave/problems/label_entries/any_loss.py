@@ -28,16 +28,7 @@ import scipy.sparse as sp
 
 from labelweave.features.sparse_products import SparseProducts
 from labelweave.foundation.array_types import Array, PerRow
-from labelweave.foundation.arrays import Workers, namespace, panels
-from labelweave.foundation.arrays.linear_algebra import (
-    HOME,
-    as_type,
-    contiguous,
-    dot,
-    is_numpy,
-    like,
-    to_numpy,
-)
+from labelweave.foundation.arrays import Workers, linear_algebra, namespace, panels
 from labelweave.foundation.arrays.tables import WeighedColumns
 from labelweave.problems.label_entries.base import EntryPoint, EntryWeights, GradientOperator, LabelEntries
 from labelweave.problems.losses.entry_losses import EntryLoss
@@ -98,7 +89,7 @@ class DenseEntries(WeighedColumns):
         self.loss, self.table, self.workers, self.budget = loss, table, workers, budget
         self.shape, self.is_quadratic = table.shape, loss.is_quadratic
         self.column_weights, self.takes_single = table.column_weights, not loss.is_quadratic
-        sizes = (_BLOCK_ENTRIES, _LARGEST_BLOCK) if HOME.get() is None else (_DEVICE_BLOCK, 0)
+        sizes = (_BLOCK_ENTRIES, _LARGEST_BLOCK) if linear_algebra.HOME.get() is None else (_DEVICE_BLOCK, 0)
         rows, most = (entries // max(1, self.shape[1]) for entries in sizes)
         self.blocks = panels(self.shape[0], max(8, rows, min(_ROWS, most)))
         self._on_device: dict[int, tuple[Array, Array]] = {}
@@ -110,8 +101,8 @@ class DenseEntries(WeighedColumns):
     def _block(self, block: slice, image: Array) -> tuple[Array, Array]:
         if block.start in self._on_device:
             return self._on_device[block.start]
-        signs, weights = (like(part, image) for part in self.table.block(block))
-        if not is_numpy(image) and 16 * math.prod(self.shape) <= self.budget:
+        signs, weights = (linear_algebra.like(part, image) for part in self.table.block(block))
+        if not linear_algebra.is_numpy(image) and 16 * math.prod(self.shape) <= self.budget:
             self._on_device[block.start] = signs, weights
         return signs, weights
 
@@ -120,7 +111,7 @@ class DenseEntries(WeighedColumns):
         values, gradients, means = np.empty(n_rows), xp.empty_like(image), np.empty(n_rows, dtype)
         keeps = dtype.itemsize * n_rows * self.shape[1] <= self.budget
         kept: dict[int, Array] = {}
-        across = contiguous(fixed.T)
+        across = linear_algebra.contiguous(fixed.T)
         total = max(float(self.column_weights.sum(dtype=np.float64)), 1e-30)
 
         def one(block: slice) -> None:
@@ -133,7 +124,7 @@ class DenseEntries(WeighedColumns):
             means[block] = sums / total
             is_held = self.takes_single and (sums[sums > 0] > _TINY).all()
             if keeps:
-                kept[block.start] = as_type(curvature, xp.float32) if is_held else curvature
+                kept[block.start] = linear_algebra.as_type(curvature, xp.float32) if is_held else curvature
 
         def curvature(block: slice) -> Array:
             if keeps:
@@ -143,7 +134,10 @@ class DenseEntries(WeighedColumns):
 
         def curve(direction: Array) -> Array:
             bent: Array = namespace(direction).empty_like(direction)
-            forth, back = as_type(across, direction.dtype), as_type(fixed, direction.dtype)
+            forth, back = (
+                linear_algebra.as_type(across, direction.dtype),
+                linear_algebra.as_type(fixed, direction.dtype),
+            )
 
             def bend(block: slice) -> None:
                 bent[block, ...] = (curvature(block) * (direction[block, ...] @ forth)) @ back
@@ -156,7 +150,7 @@ class DenseEntries(WeighedColumns):
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
         values = np.empty(image.shape[0])
-        across = contiguous(fixed.T)
+        across = linear_algebra.contiguous(fixed.T)
 
         def one(block: slice) -> None:
             signs, weights = self._block(block, image)
@@ -167,7 +161,7 @@ class DenseEntries(WeighedColumns):
         return values
 
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
-        across = contiguous(fixed.T)
+        across = linear_algebra.contiguous(fixed.T)
         keeps = self.column_weights.dtype.itemsize * math.prod(self.shape) <= self.budget
         kept, xp = dict[int, Array](), namespace(image)
 
@@ -203,7 +197,7 @@ class DenseEntries(WeighedColumns):
 
 
 def _row_sums(table: Array, dtype: Any = None) -> Array:
-    return to_numpy(namespace(table).sum(table, axis=1, dtype=dtype))
+    return linear_algebra.to_numpy(namespace(table).sum(table, axis=1, dtype=dtype))
 
 
 class SampledEntries(WeighedColumns):
@@ -301,7 +295,7 @@ class ShiftedEntries(WeighedColumns):
 
     def _wide(self, image: Array, fixed: Array) -> tuple[Array, Array]:
         pairs = (image, self.of_rows), (fixed, self.of_columns)
-        wide = [namespace(own).concat([own, like(added, own)], axis=1) for own, added in pairs]
+        wide = [namespace(own).concat([own, linear_algebra.like(added, own)], axis=1) for own, added in pairs]
         return wide[0], wide[1]
 
     def at(self, image: Array, fixed: Array) -> EntryPoint:
@@ -309,10 +303,10 @@ class ShiftedEntries(WeighedColumns):
         still = np.zeros_like(self.of_rows)
 
         def curve(direction: Array) -> Array:
-            wide = namespace(direction).concat([direction, like(still, direction)], axis=1)
-            return contiguous(found.curve(wide)[:, :width])
+            wide = namespace(direction).concat([direction, linear_algebra.like(still, direction)], axis=1)
+            return linear_algebra.contiguous(found.curve(wide)[:, :width])
 
-        gradients = contiguous(found.gradients[:, :width])
+        gradients = linear_algebra.contiguous(found.gradients[:, :width])
         return EntryPoint(found.values, gradients, curve, found.weights)
 
     def values(self, image: Array, fixed: Array) -> npt.NDArray[np.float64]:
@@ -321,8 +315,8 @@ class ShiftedEntries(WeighedColumns):
     def gradient_operator(self, image: Array, fixed: Array) -> GradientOperator:
         """Return it; the conjugate of a shifted loss at g is the loss's, minus ``g`` times the shift."""
         found = self.entries.gradient_operator(*self._wide(image, fixed))
-        product = found.matmul(like(self.of_columns, fixed))
-        along = dot(product, like(self.of_rows, product))
+        product = found.matmul(linear_algebra.like(self.of_columns, fixed))
+        along = linear_algebra.dot(product, linear_algebra.like(self.of_rows, product))
         return GradientOperator(
             found.matmul, found.adjoint, lambda share: found.conjugate(share) - share * along
         )

@@ -34,12 +34,8 @@ from labelweave.foundation.loops.structured import CLIQUE, COMPONENT, DualPoint,
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.postprocessing.map import MapInference
-from labelweave.problems.structured_margin.clique_features import (
-    Blocks,
-    column_masks,
-    column_parts,
-    column_squares,
-)
+from labelweave.problems.structured_margin import clique_features
+from labelweave.problems.structured_margin.clique_features import Blocks
 from labelweave.problems.structured_margin.label_sets import SET_LOSSES, set_steps, worst_label_sets
 from labelweave.solvers.frame import TraceRecord
 
@@ -225,7 +221,7 @@ class DualMoments(NamedTuple):
     def _sums(self, moments: Array, part: tuple[int, ...] = ()) -> Array:
         sums = self.data.transposed_product(moments) / self.alpha
         if self.data.blocks is not None:
-            sums *= column_masks(len(sums), self.data.blocks, [part])
+            sums *= clique_features.column_masks(len(sums), self.data.blocks, [part])
         return np.asarray(sums)
 
 
@@ -247,9 +243,9 @@ class MarginModel:
             self.steps = set_steps(self.graph)
         self.n_rows = self.data.n_rows
         if (blocks := self.data.blocks) is not None:
-            parts = column_parts(self.data.n_labels, self.graph.cliques)
-            self.masks = column_masks(self.data.n_features, blocks, parts)
-            self.shares = column_squares(self.data.products, blocks, parts)
+            parts = clique_features.column_parts(self.data.n_labels, self.graph.cliques)
+            self.masks = clique_features.column_masks(self.data.n_features, blocks, parts)
+            self.shares = clique_features.column_squares(self.data.products, blocks, parts)
 
     def _first_arrays(self) -> dict[str, Any]:
         """Return the arrays of weights of zero."""

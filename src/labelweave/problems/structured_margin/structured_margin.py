@@ -34,16 +34,9 @@ from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabel
 from labelweave.foundation.arrays import panels
 from labelweave.foundation.loops.structured import DualPoint, Layout, RowBlock
 from labelweave.labels.clique_graph import CliqueGraph
+from labelweave.problems.structured_margin import margin_model
 from labelweave.problems.structured_margin.label_sets import set_losses
-from labelweave.problems.structured_margin.margin_model import (
-    LABEL_SCALE,
-    DualMoments,
-    MarginModel,
-    StructuredPoint,
-    component_labels,
-    graph_layout,
-    grown_shares,
-)
+from labelweave.problems.structured_margin.margin_model import DualMoments, MarginModel, StructuredPoint
 from labelweave.solvers.frame import State, TraceRecord
 from labelweave.solvers.passes import pass_over
 
@@ -103,11 +96,11 @@ class StructuredMargin(MarginModel):
             shares=np.zeros((self.n_rows, self.capacity, 0)),
             gaps=np.zeros(self.n_rows),
         )
-        return self._merged(point, graph_layout(alone), point.round_shares)
+        return self._merged(point, margin_model.graph_layout(alone), point.round_shares)
 
     def point_at(self, sums: Floats, round_shares: Floats, **of_rows: Array) -> DualMarginPoint:
         point = DualMarginPoint(
-            cliques=self.graph.cliques, sums=sums, scales=np.full(sums.shape[1], LABEL_SCALE),
+            cliques=self.graph.cliques, sums=sums, scales=np.full(sums.shape[1], margin_model.LABEL_SCALE),
             round_shares=round_shares, **of_rows,
         )  # fmt: skip
         self.rescale(point)
@@ -127,7 +120,9 @@ class StructuredMargin(MarginModel):
 
     def grown_from(self, earlier: StructuredMargin, point: DualMarginPoint) -> DualMarginPoint:
         """Return a point with the same expected costs, from one of a graph with one round less."""
-        return self._merged(point, (earlier.layout, earlier.homes), grown_shares(point.round_shares))
+        return self._merged(
+            point, (earlier.layout, earlier.homes), margin_model.grown_shares(point.round_shares)
+        )
 
     def _merged(
         self, point: DualMarginPoint, old: tuple[Layout, Array], round_shares: Array
@@ -144,7 +139,7 @@ class StructuredMargin(MarginModel):
         return DualMoments(self.data, point.targets, self.homes, point.dual, self.alpha)
 
     def _write_means(self, point: DualMarginPoint) -> None:
-        for component, labels in enumerate(component_labels(self.layout)):
+        for component, labels in enumerate(margin_model.component_labels(self.layout)):
             means = np.zeros((self.n_rows, len(labels)))
             for vertex in range(self.capacity):
                 means += point.shares[:, vertex, component, None] * point.vertices[:, vertex, labels]
@@ -214,7 +209,7 @@ class StructuredMargin(MarginModel):
         loss, _ = self.hinge_loss(point)
         label_square, squares = self.squares(point)
         self._write_means(point)
-        labels = 0.5 * LABEL_SCALE * label_square
+        labels = 0.5 * margin_model.LABEL_SCALE * label_square
         primal = self.alpha * (labels + self.penalty.primal(squares, point.round_shares)) + loss
         cost = float(self.data.arrays.weights @ self._expected_costs(point))
         return self.record(primal, cost - self.alpha * (labels + self.penalty.dual(squares)))
@@ -244,9 +239,9 @@ class StructuredMargin(MarginModel):
 
 def _merged_dual(dual: DualPoint, old: tuple[Layout, Array], layout: Layout) -> DualPoint:
     """Return a dual point with the same means for a graph whose components are unions of the ``old`` ones."""
-    old_labels, homes = component_labels(old[0]), old[1]
+    old_labels, homes = margin_model.component_labels(old[0]), old[1]
     n, capacity, n_labels = dual.vertices.shape
-    wide = component_labels(layout)
+    wide = margin_model.component_labels(layout)
     shares = np.zeros((n, capacity, len(wide)))
     vertices = np.zeros((n, capacity, n_labels), np.int8)
     for component, labels in enumerate(wide):
