@@ -27,7 +27,13 @@ from labelweave.estimators.parameters import MEAN, Parameters, refuse_together
 from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.seen_rows import SeenRows, kept_rows
 from labelweave.estimators.stored_form import FORM, check_columns
-from labelweave.estimators.targets import check_lengths, opened, read_entry_weights, read_targets, taxonomy_of
+from labelweave.estimators.targets import (
+    check_lengths,
+    read_entry_weights,
+    read_targets,
+    taxonomy_of,
+    with_tags_read,
+)
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError
@@ -201,7 +207,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             If a label has no observed value in training; ``unobserved_labels_`` has its number.
         """
         features = self._read_features(X, reset=True)
-        y = opened(y)
+        y = with_tags_read(y)
         rows = self._read_rows(features, y, sample_weight, entry_weight)
         self._seen = None
         self._fit(rows, self._last_end(len(features)), FitArguments(X, y, sample_weight))

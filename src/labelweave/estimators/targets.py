@@ -23,7 +23,7 @@ from labelweave.foundation.frames import FrameForm, frame_values, is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy, label_names
 from labelweave.labels.class_columns import ClassColumns, has_class_columns, read_class_columns
 from labelweave.labels.label_matrix import is_plain_array, warn_of_targets, words_on_no_negative
-from labelweave.labels.tags import tag_rows
+from labelweave.labels.tags import TagRows, tag_rows
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ def read_targets(
     Shapes: labels (n, columns).
     Raises ValueError if y has only one class, or its entries are no labels.
     """
-    y = opened(y)
+    y = with_tags_read(y)
     if has_many_labels(y):
         labels = read_labels(y)
         require_observed(labels, is_related=is_related)
@@ -227,9 +227,12 @@ def check_lengths(n_rows: int, n_targets: int) -> None:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; pass one row of labels per row of X.")
 
 
-def opened(y: Any) -> Any:
-    """Return lists of tags as :class:`TagRows`, so that nothing reads them twice; other targets unchanged."""
-    tags = tag_rows(y, warn_of_targets)
+def with_tags_read(y: Any, *, warns: bool = True) -> Any:
+    """Return lists of tags as :class:`TagRows`, so that nothing reads them twice; other targets unchanged.
+
+    warns: of how texts were split.
+    """
+    tags = None if is_plain_array(y) else tag_rows(y, warn_of_targets if warns else None)
     return y if tags is None else tags
 
 
@@ -238,11 +241,12 @@ def has_many_labels(y: Any) -> bool:
 
     Returns whether y has one column per label.
     """
-    if isinstance(y, LabelMatrix) or sp.issparse(y):
+    y = with_tags_read(y, warns=False)
+    if isinstance(y, (LabelMatrix, TagRows)) or sp.issparse(y):
         return True
     if isinstance(y, ClassProbabilities):
         return False
-    if not is_plain_array(y) and (is_frame(y) or tag_rows(y) is not None):
+    if not is_plain_array(y) and is_frame(y):
         return True
     try:
         y = np.asarray(unmasked(y))
@@ -255,33 +259,22 @@ def has_many_labels(y: Any) -> bool:
 
 def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
     """Return the form of labels."""
-    names = labels.names
-    classes = np.arange(labels.n_labels) if names is None else names.astype(object)
+    y = with_tags_read(y, warns=False)
+    classes = np.arange(labels.n_labels) if labels.names is None else labels.names.astype(object)
     unobserved = tuple(np.flatnonzero(labels.observed_counts() == 0).tolist())
-    if labels.class_columns is None:
-        return replace(_form_of(y, classes), unobserved=unobserved)
-    labels.class_columns.require_classes()
-    frame = FrameForm.of(y) if is_frame(y) else None
-    container: Literal["array", "frame"] = "array" if frame is None else "frame"
-    return TargetForm("labels", container, 0, classes, frame, unobserved, labels.class_columns)
-
-
-def _form_of(y: Any, classes: Array) -> TargetForm:
-    if isinstance(y, LabelMatrix) or sp.issparse(y):
-        return TargetForm("labels", "sparse", 0, classes)
-    if is_plain_array(y):
-        return TargetForm("labels", "array", _negative(y), classes)
-    rows = tag_rows(y)
-    if rows is not None:
-        return TargetForm("labels", "tags", 0, classes, FrameForm(rows.library, rows.originals))
-    if is_frame(y):
-        return TargetForm("labels", "frame", _negative(frame_values(y)), classes, FrameForm.of(y))
-    return TargetForm("labels", "array", _negative(np.asarray(y)), classes)
-
-
-def _negative(table: Array) -> int:
-    """Return the value of a negative label."""
-    return -1 if (table == -1).any() else 0
+    container: Literal["array", "sparse", "frame", "tags"] = "array"
+    frame, negative, is_table = None, 0, not is_plain_array(y) and is_frame(y)
+    if is_table:
+        container, frame = "frame", FrameForm.of(y)
+    if labels.class_columns is not None:
+        labels.class_columns.require_classes()
+    elif isinstance(y, LabelMatrix) or sp.issparse(y):
+        container = "sparse"
+    elif isinstance(y, TagRows):
+        container, frame = "tags", FrameForm(y.library, y.originals)
+    else:
+        negative = -1 if ((frame_values(y) if is_table else np.asarray(y)) == -1).any() else 0
+    return TargetForm("labels", container, negative, classes, frame, unobserved, labels.class_columns)
 
 
 class UnobservedLabelWarning(UserWarning, ValueError):  # noqa: N818
