@@ -1,6 +1,7 @@
 """Count the files of labelweave that a fit enters, and how deep its calls go.
 
     python scripts/files_entered.py --files    # names them too
+    python scripts/files_entered.py --stack    # prints the deepest calls
 
 A file is entered when a function of it, compiled or not, is called while ``fit`` runs, in any thread.
 Imports do not count, nor do compiled functions that compiled ones call.  The depth is the largest number
@@ -21,14 +22,14 @@ import numpy as np
 from labelweave import GraphGrowth, HyperparameterSearch
 
 
-def entered(call: Callable[[], Any]) -> tuple[list[str], int]:
-    """Call a function twice, first to import and compile; return files and depth of the second call."""
+def entered(call: Callable[[], Any]) -> tuple[list[str], list[str]]:
+    """Call a function twice, first to import and compile; return files and deepest stack of the second."""
     import labelweave
 
     call()
     root = str(Path(labelweave.__file__).parent) + "/"
     files: set[str] = set()
-    deepest = 0
+    deepest: list[str] = []
 
     def watch(frame: FrameType | None, event: str, _: Any) -> None:
         nonlocal deepest
@@ -37,12 +38,15 @@ def entered(call: Callable[[], Any]) -> tuple[list[str], int]:
         if frame.f_code.co_name == "<module>":
             return
         files.add(frame.f_code.co_filename.removeprefix(root))
-        depth = 0
+        codes = []
         while frame is not None:
             # comprehensions have frames of their own before Python 3.12
-            depth += frame.f_code.co_filename.startswith(root) and frame.f_code.co_name[0] != "<"
+            if frame.f_code.co_filename.startswith(root) and frame.f_code.co_name[0] != "<":
+                codes.append(frame.f_code)
             frame = frame.f_back
-        deepest = max(deepest, depth)
+        if len(codes) > len(deepest):
+            calls = (f"{code.co_filename.removeprefix(root)} {code.co_qualname}" for code in codes)
+            deepest = [*calls][::-1]
 
     before = sys.getprofile()
     threading.setprofile(watch)
@@ -91,10 +95,11 @@ def main() -> int:
     """Print a line for every fit."""
     print(f"{'fit':32}{'files':>6}{'depth':>7}")
     for name, fit in fits().items():
-        files, depth = entered(fit)
-        print(f"{name:32}{len(files):6}{depth:7}")
-        if "--files" in sys.argv[1:]:
-            print("\n".join(f"    {file}" for file in files))
+        files, stack = entered(fit)
+        print(f"{name:32}{len(files):6}{len(stack):7}")
+        for option, lines in (("--files", files), ("--stack", stack)):
+            if option in sys.argv[1:]:
+                print("\n".join(f"    {line}" for line in lines))
     return 0
 
 

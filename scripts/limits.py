@@ -48,7 +48,7 @@ def measured_fits() -> dict[str, int]:
     """Count the files that fits enter, and the depth of their calls."""
     found = {name: entered(fit) for name, fit in fits().items()}
     files = {f"files that a fit enters: {name}": len(files) for name, (files, _) in found.items()}
-    return files | {"depth of calls in a fit": max(depth for _, depth in found.values())}
+    return files | {"depth of calls in a fit": max(len(stack) for _, stack in found.values())}
 
 
 def _under(files: dict[str, int], folder: str) -> list[int]:

@@ -34,9 +34,9 @@ def test_nothing_grows():
 
 @pytest.mark.parametrize("name", fits())
 def test_a_fit_enters_few_files(name):
-    files, depth = entered(fits()[name])
+    files, stack = entered(fits()[name])
     assert len(files) <= LIMITS[f"files that a fit enters: {name}"], "\n".join(files)
-    assert depth <= LIMITS["depth of calls in a fit"]
+    assert len(stack) <= LIMITS["depth of calls in a fit"], "\n".join(stack)
 
 
 def test_limits_fall():

@@ -56,7 +56,7 @@ def test_same_bits_for_any_number_of_threads(n, dtype):
 @given(st.integers(1, 40), st.integers(0, 4), st.integers(0, 2**32 - 1))
 def test_small_sizes_with_tiles_to_match(n, n_labels, seed):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("labelweave.foundation.arrays.linear_algebra._TILE", 4)
+        patch.setattr("labelweave.foundation.arrays.tables._TILE", 4)
         matrix = _definite(n, seed=seed)
         right = np.random.default_rng(seed).normal(size=(n, n_labels))
         np.testing.assert_allclose(_solve(matrix, right), np.linalg.solve(matrix, right), atol=1e-9)

@@ -96,7 +96,7 @@ def _dense(system, group):
         unit = np.zeros((n, 1, columns))
         unit[:, :, column] = 1.0
         part = system.curvature[:, [group]]
-        blocks[:, :, column] = system.problem.curve(part, unit, which, slice(0, n))[:, 0]
+        blocks[:, :, column] = system.problem.curve(part, unit, slice(0, n), which)[:, 0]
     return K, np.eye(size) + block_diagonal(blocks) @ K
 
 
@@ -147,7 +147,7 @@ def test_logistic_labels_are_solved_alike_tied_and_separate(solver, loss):
     for group in range(system.groups.size):
         groups = system.groups[[group]]
         part, images = system.curvature[:, [group]], system.problem.product(found, system.groups)
-        curved = system.problem.curve(part, images[:, [group]], groups, slice(0, N))
+        curved = system.problem.curve(part, images[:, [group]], slice(0, N), groups)
         # the label without a kernel has only an intercept: K acts on sums, and so may the solver
         rest = found[:, [group]] + curved - right[:, [group]]
         assert np.allclose(system.problem.product(rest, groups), 0.0, atol=1e-8)

@@ -35,7 +35,7 @@ def fitted(problem, score_prior, active=None, **options):
             return criterion.data.make_gram(kernel)
         return LowRankGram.at_rows(KernelSource(kernel, features), active, workers)
 
-    gram = score_prior.operator(make_gram, workers, ties_labels=ties)
+    gram = score_prior.operator([make_gram(t.kernel) for t in score_prior.terms], workers, ties_labels=ties)
     loss = problem.loss(problem.weights[:, None], ties=ties)
     likelihood = KernelLikelihood(gram, loss, 0, 0)
     result, state = NewtonConjugateGradient(1e-14, 100, 2000).solve(likelihood)

@@ -40,7 +40,6 @@ from labelweave.problems.structured_margin import CliquePenalty, StructuredMargi
 from labelweave.problems.structured_margin.margin_model import WorstLabelings
 from labelweave.problems.structured_margin.structured_margin import DualMarginPoint
 from labelweave.problems.traveling_margins import in_tree_order
-from labelweave.solvers.passes import pass_over
 
 _SEEDS = 2**31 - 1
 _SLOW = 1e-4  # seconds for the best labeling of a row, compared with about 1e-5 for its steps
@@ -171,7 +170,7 @@ def _visited(
         problem, random = held.problem(asked).knowing(found), np.random.RandomState(0)
         random.set_state(shared.stream)
         point = _point(problem, state, shared.sums, shared.round_shares)
-        met = pass_over(problem, point, random, most_sweeps, visit.rows(problem.n_rows))
+        met = problem.passed(point, random, most_sweeps, visit.rows(problem.n_rows))
         stream = random.get_state(legacy=False)
         moved = SharedState(point.sums, point.round_shares, stream, shared.met_gap + met)
         return RowState.of(point, slice(None)), moved
@@ -226,7 +225,7 @@ class PartitionedMargin(StructuredMargin):
         self._asked = Kept.of(self.data.parts.client, [asked])
         self._is_slow = seconds_a_row(self.graph, self.inference)[0] > _SLOW
 
-    def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
+    def passed(self, point: Any, random: Any, most_sweeps: int) -> float:  # type: ignore[override]
         """Visit all rows with the weights; see the module docstring."""
         counts = self.data.visits if len(self.data.visits) > 1 else [1]
         order, seeds = [0], [0]

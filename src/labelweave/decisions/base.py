@@ -29,7 +29,7 @@ from labelweave.estimators.journal import (
     where_rows_are,
 )
 from labelweave.estimators.label_predictions import LabelPredictions
-from labelweave.estimators.parameters import Parameters
+from labelweave.estimators.parameters import Parameters, refuse_together
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
 from labelweave.estimators.targets import TargetForm
@@ -171,8 +171,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
 
     def _keep_targets(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, Array | None]:
         """Store the form of targets; return the labels to choose on, and the classes of single-label rows."""
-        getattr(fitted_inside(self.estimator), "_form", form).refuse_columns(self)
-        form.refuse_columns(self)
+        refuse_together(self, getattr(fitted_inside(self.estimator), "_form", form).facts | form.facts)
         self._refuse_other_labels(labels, form)
         if form.kind != "labels" and self._for_sets:
             raise ValueError(

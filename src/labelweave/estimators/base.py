@@ -241,7 +241,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         assert isinstance(rows.labels, LabelMatrix), "classes were made labels"
         assert rows.form is not None, "the form is known with the labels"
         self._form, self.classes_ = rows.form, rows.form.classes
-        self._form.refuse_columns(self)
+        refuse_together(self, self._form.facts)
         counts, seen = rows.labels.positive_counts(), rows.labels.observed_counts()
         self._rare_share = float(counts.sum(where=10 * counts < seen) / max(1, counts.sum()))
         return self._corrected(rows.labels)

@@ -14,7 +14,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial, wraps
 from numbers import Integral
 from pathlib import Path
@@ -24,12 +24,12 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from labelweave import model_files
-from labelweave.estimators.parameters import refuse_together
+from labelweave.estimators.parameters import refuse_at_home
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers, is_collection, numbers_of, refuse_lazy
-from labelweave.foundation.arrays.homes import called_where_x_is, library_of, require_form
-from labelweave.foundation.arrays.linear_algebra import HOME, is_foreign
+from labelweave.foundation.arrays.homes import called_where_x_is
+from labelweave.foundation.arrays.linear_algebra import is_foreign
 from labelweave.foundation.config import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import _fit_context, callbacks_of, with_callbacks
@@ -37,7 +37,7 @@ from labelweave.foundation.views import view
 from labelweave.model_files import ModelContent, ModelFileError
 from labelweave.model_files.schema import TEXT, Anything, Named, OneOf, Record, count
 from labelweave.solvers import SolverResult, Status
-from labelweave.solvers.frame import OnCheck, Solver, State
+from labelweave.solvers.frame import Solver, State
 from labelweave.solvers.likeness import refuse_unlike
 
 AnyState = TypeVar("AnyState", bound=State)
@@ -85,13 +85,20 @@ class Journal:
         solver: Solver[Any, AnyState],
         problem: Any,
         start: AnyState | None = None,
-        on_check: OnCheck | None = None,
+        on_check: Callable[..., bool] | None = None,
+        made: Callable[[SolverResult, AnyState], Any] | None = None,
     ) -> tuple[SolverResult, AnyState]:
-        """Solve, from the state of this stage in the file, or from ``start``, and store every check."""
+        """Solve, from the state of this stage in the file, or from ``start``, and store every check.
 
-        def noting(record: Any, state: State) -> bool:
+        on_check: receives every record, and the state, or a function that makes the model of it by ``made``.
+        """
+
+        def noting(record: Any, state: AnyState) -> bool:
             self.note(stage, state)
-            return on_check is not None and on_check(record, state)
+            if on_check is None or made is None:
+                return on_check is not None and on_check(record, state)
+            make = made
+            return on_check(record, lambda: make(solver.stopped(problem, state), state))
 
         name, known = self.within + stage, cast(Any, self.known(stage))
         with self.going_on():
@@ -105,22 +112,6 @@ class Journal:
             if result.status is not Status.INTERRUPTED:
                 self.ends[name] = result.status.name
             return result, state
-
-    def model(
-        self,
-        stage: str,
-        solver: Solver[Any, AnyState],
-        problem: Any,
-        start: AnyState | None,
-        on_check: Callable[..., bool],
-        made: Callable[[SolverResult, AnyState], Any],
-    ) -> Any:
-        """Solve, and make a model of the result; callbacks get the records, and what makes the model."""
-
-        def checked(record: Any, state: AnyState) -> bool:
-            return on_check(record, lambda: made(solver.stopped(problem, state), state))
-
-        return made(*self.run(stage, solver, problem, start, checked))
 
     @contextmanager
     def going_on(self) -> Iterator[None]:
@@ -394,41 +385,32 @@ def fit_method(fit: _Method) -> _Method:
     The linear algebra library uses one thread per product meanwhile, so that results do not depend on it.
     """
     checked = with_callbacks(_fit_context(prefer_skip_nested_validation=True)(fit))
+    return where_rows_are(cast(_Method, checked), _of_model)
 
-    @wraps(fit)
-    def fit_and_raise(self: Any, *arguments: Any, **options: Any) -> Any:
-        _refuse_lazy_arguments(arguments, options)
-        if (home := HOME.get()) is not None:
-            require_form(self)
-            refuse_together(self, {"a device": library_of(home)})
-        is_part = hasattr(self, "_parent_callback_ctx")  # of a scikit-learn search
-        with (
-            as_before_if_refused(self),
-            _raised_at_the_end(is_part=is_part),
-            Workers().running(),
-            _shown(self),
-        ):
-            return checked(self, *arguments, **options)
 
-    return cast(_Method, where_rows_are(fit_and_raise))
+@contextmanager
+def _of_model(estimator: Any) -> Iterator[None]:
+    refuse_at_home(estimator, "a device")
+    is_part = hasattr(estimator, "_parent_callback_ctx")  # of a scikit-learn search
+    with (
+        as_before_if_refused(estimator),
+        _raised_at_the_end(is_part=is_part),
+        Workers().running(),
+        _shown(estimator),
+    ):
+        yield
 
 
 def meta_fit_method(fit: _Method) -> _Method:
     """Check parameters before a meta-estimator's fit, and end callbacks after it."""
     checked = with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit))
-
-    @wraps(fit)
-    def shown_fit(self: Any, *arguments: Any, **options: Any) -> Any:
-        _refuse_lazy_arguments(arguments, options)
-        with as_before_if_refused(self), _shown(self):
-            return checked(self, *arguments, **options)
-
-    return cast(_Method, where_rows_are(shown_fit))
+    return where_rows_are(cast(_Method, checked), _of_meta_estimator)
 
 
-def _refuse_lazy_arguments(arguments: tuple[Any, ...], options: Mapping[str, Any]) -> None:
-    for name, value in [*zip(("X", "y", "sample_weight"), arguments, strict=False), *options.items()]:
-        refuse_lazy(value, name)
+@contextmanager
+def _of_meta_estimator(estimator: Any) -> Iterator[None]:
+    with as_before_if_refused(estimator), _shown(estimator):
+        yield
 
 
 @contextmanager
@@ -466,15 +448,25 @@ def _raised_at_the_end(*, is_part: bool) -> Iterator[None]:
         raise KeyboardInterrupt(fit.message)
 
 
-def where_rows_are(method: _Method) -> _Method:
-    """Dispatch a method by the type of its X: to implementations for collections, or to X's library."""
+def where_rows_are(
+    method: _Method, of_fit: Callable[[Any], AbstractContextManager[None]] | None = None
+) -> _Method:
+    """Dispatch a method by the type of its X: to implementations for collections, or to X's library.
+
+    of_fit: what goes on around a fit of an estimator.
+    """
 
     @wraps(method)
     def dispatched(self: Any, X: Any, *given: Any, **named: Any) -> Any:
         if is_collection(X):
             return view("answer", method.__name__, self, X, *given, **named)
         if any(map(is_foreign, (X, *given, *named.values()))):
-            return called_where_x_is(method, self, X, *given, **named)
-        return method(self, X, *given, **named)
+            return called_where_x_is(dispatched, refuse_at_home, self, X, *given, **named)
+        if of_fit is None:
+            return method(self, X, *given, **named)
+        for name, value in [*zip(("y", "sample_weight"), given, strict=False), *named.items()]:
+            refuse_lazy(value, name)
+        with of_fit(self):
+            return method(self, X, *given, **named)
 
     return cast(_Method, dispatched)

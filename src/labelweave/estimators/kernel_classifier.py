@@ -201,7 +201,6 @@ class KernelClassifier(LabelClassifier):
     on the scale of :meth:`_compared`.
     """
 
-    _takes_devices = True
     kernel_: Kernel
     thresholds_: Array
     learning_trace_: list[SearchRecord]
@@ -300,12 +299,6 @@ class KernelClassifier(LabelClassifier):
     def _n_columns(self) -> int:
         return 1 if self._form.kind == "binary" else len(self.classes_)
 
-    def _check_threshold(self) -> None:
-        if self._form.is_ranked:
-            refuse_together(self, {"ranked classes": len(self.classes_)})
-        if self._form.kind == "binary":
-            self._check_names_of_two()
-
     def _check_names_of_two(self) -> None:
         """Reject a single name that matches the first of two classes: by position it would be the second."""
         first, second = map(str, self.classes_)
@@ -325,7 +318,9 @@ class KernelClassifier(LabelClassifier):
         return labels
 
     def _set_threshold(self) -> None:
-        self._check_threshold()
+        refuse_together(self, self._form.facts)
+        if self._form.kind == "binary":
+            self._check_names_of_two()
         self.thresholds_ = np.full(self._n_columns, self._level)
 
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:

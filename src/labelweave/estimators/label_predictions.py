@@ -29,10 +29,8 @@ _BY_LABEL = ("false_negative_cost", "false_positive_cost", "flip_rates")
 class LabelPredictions(ClassifierMixin, BaseEstimator):
     """Base of the classifiers of labels, and of meta-estimators that decide on their scores."""
 
-    _takes_devices = False  # whether fits have a form for arrays of other libraries than NumPy
     _form: TargetForm
     classes_: Array
-    _takes_columns = False
     _html_repr = html_with_facts
 
     def _score_blocks(self, X: Any) -> Iterator[Array]:

@@ -1,7 +1,7 @@
 """Constructor parameters: how an estimator stores them, shared constraints, and what goes together.
 
-Fits in memory, fits to partitions and the command line refuse by the one table ``RULES``, in the same words.
-Solvers of the max-margin dual have their own, :mod:`labelweave.estimators.max_margin.solver_choice`.
+Fits in memory, on devices and to partitions, and the command line refuse by the one table ``RULES``, in the
+same words.
 """
 
 from __future__ import annotations
@@ -19,12 +19,15 @@ from numpy.typing import ArrayLike
 from labelweave.features import Kernel
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.arrays import HOME
+from labelweave.foundation.arrays.homes import library_of
 from labelweave.foundation.sklearn_compat import Interval, StrOptions, validate_parameter_constraints
 from labelweave.labels import LabelCovariance, LabelMean, Taxonomy
 from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.flip_rates import FlipRates
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import Made, Sizes, refuse
+from labelweave.solvers import Solver
 
 KernelLike: TypeAlias = str | Kernel | Callable[..., Any]
 CovarianceLike: TypeAlias = LabelCovariance | Taxonomy | ArrayLike | None
@@ -117,11 +120,11 @@ _ABSENT, _SHOWN = object(), (str, Real, list, tuple, dict)
 
 
 class Rule(NamedTuple):
-    """Parameters with which a fact allows some values only.
+    """Parameters with which a fact allows some values only, or the models that go with a fact.
 
-    names: parameters of the model, its search or its fit.
+    names: parameters of the model, its search or its fit; empty for the model itself.
     fact: one of ``FACTS``, which parameters settle, or one that a fit passes, as "partitions".
-    allowed: the values that go with it, or whether one does.
+    allowed: the values, types of values or names of models that go with it, or whether a value does.
     says: the sentence, in which the name, value and allowed values are filled in, and what the fact carries.
     models: the only classes that the rule is for.
     """
@@ -135,7 +138,16 @@ class Rule(NamedTuple):
     def allows(self, value: Any) -> bool:
         if callable(self.allowed):
             return self.allowed(value)
-        return any(value is one or (isinstance(value, type(one)) and value == one) for one in self.allowed)
+        return any(
+            isinstance(value, one) if isinstance(one, type) else isinstance(value, type(one)) and value == one
+            for one in self.allowed
+        )
+
+    @property
+    def allowed_words(self) -> list[str]:
+        """What goes with the fact, as messages name it."""
+        words = () if callable(self.allowed) else (one for one in self.allowed if not isinstance(one, type))
+        return [str(one) if not self.names else repr(one) for one in words]
 
 
 def _parts(value: Any) -> list[Any]:
@@ -172,8 +184,17 @@ _OF_LOGISTIC = "`{name}={value}` is for kernel logistic models; use {allowed}."
 _OF_MEMORY = "`{name}={value}` is for data in memory; with Dask collections {model} takes {allowed}."
 _OF_NUMPY = "`{name}={value}` has no form for arrays of {fact}; use {first}, or X as a NumPy array."
 _LOW, _MARGIN = "LowRankClassifier", "MaxMarginClassifier"
-_LOGISTIC, _GRAPH = "KernelLogisticClassifier", "LabelGraphClassifier"
+_LOGISTIC, _GRAPH, _AUTO = "KernelLogisticClassifier", "LabelGraphClassifier", "AutoLabelClassifier"
+_FACTORIZED = ("alternating_directions", "cholesky", "eigenvalues", "incomplete_cholesky")
 RULES = (
+    Rule("", "rows on a device", (_AUTO, _MARGIN, _LOGISTIC, _LOW),
+         "{model} has no form for arrays of {fact}; pass X as a NumPy array, or use {allowed}."),
+    Rule("", "columns", (_MARGIN, _LOGISTIC, _LOW, "BinaryRelevance", _AUTO),
+         "y has columns of classes, such as {fact}, which {model} does not take; use {allowed}, or pass "
+         "labels of 0 and 1."),
+    Rule("", "unsure classes on a device", (),
+         "A partially observed class, or columns of classes, has no form for arrays of {fact}; pass X as a "
+         "NumPy array."),
     Rule("label_covariance", "nothing learned", lambda value: not is_learned(value), _LEARNED),
     Rule("kernel", "nothing learned", lambda value: not isinstance(value, str) or value != ARD, _LEARNED),
     Rule("tie", "any fit", ("shared",), _OF_LOGISTIC, f"{_MARGIN} {_LOW}"),
@@ -236,8 +257,16 @@ RULES = (
          "`scaling={value}` is for features, but X is a kernel matrix; use {allowed}."),
     Rule("label_mean", "a kernel matrix", (None,),
          "`label_mean` has weights of features, but X is a kernel matrix; pass features and a kernel."),
-    Rule("solver", "a device", ("auto", "alternating_directions", "cholesky", "eigenvalues",
-         "incomplete_cholesky", "function_gradients"), _OF_NUMPY),
+    Rule("solver", "no explicit features",
+         ("auto", "alternating_directions", "block_ascent", "working_set", *_FACTORIZED[1:], Solver),
+         "`solver={value}` needs explicit features, which this kernel lacks; use {allowed}, or set "
+         "`kernel_rank`."),
+    Rule("solver", "a sum of kernels", ("auto", *_FACTORIZED, Solver),
+         "`solver={value}` is for one kernel, not for a sum of kernels with label covariances; use "
+         "{allowed}."),
+    Rule("solver", "pruning", ("auto", "coordinate_ascent"),
+         "`solver={value}` cannot drop weights, as in `prune={of.prune!r}`; use {allowed}."),
+    Rule("solver", "a device", ("auto", *_FACTORIZED, "function_gradients"), _OF_NUMPY),
     Rule("prune", "a device", ("off",), _OF_NUMPY),
     Rule("checkpoint uncertainty", "a device", (None,), _OF_NUMPY),
     Rule("kernel_rank", "a device", (None,), _OF_NUMPY, _LOGISTIC),
@@ -279,17 +308,35 @@ def refuse_together(model: Any, facts: Mapping[str, Any] | None = None, **given:
             rule.fact not in (FACTS if facts is None else facts)
         ):
             continue
-        for name in rule.names.split():
-            value = given.get(name, getattr(model, name, getattr(search, name, _ABSENT)))
+        for name in rule.names.split() or [""]:
+            own = getattr(model, name, getattr(search, name, _ABSENT)) if name else type(model).__name__
+            value = given.get(name, own)
             if value is _ABSENT or rule.allows(value) or (facts is None and not FACTS[rule.fact](model)):
                 continue
-            allowed = [] if callable(rule.allowed) else list(map(repr, rule.allowed))
+            allowed = rule.allowed_words
             filled = {
                 "name": name,
                 "value": repr(value) if isinstance(value, _SHOWN) else type(value).__name__,
-                "allowed": " or ".join(allowed),
+                "allowed": " or ".join(filter(None, (", ".join(allowed[:-1]), *allowed[-1:]))),
                 "first": "".join(allowed[:1]),
                 "fact": "" if facts is None else facts[rule.fact],
                 "model": type(model).__name__,
             }
             raise ParameterError(rule.says.format(of=model, **filled))
+
+
+def models_with(fact: str) -> tuple[str, ...]:
+    """Return the names of the models that go with a fact, as "rows on a device"."""
+    return next(tuple(rule.allowed_words) for rule in RULES if not rule.names and rule.fact == fact)
+
+
+def refuse_at_home(estimator: Any, *facts: str) -> None:
+    """Raise ParameterError for a model, or one inside, that has no form for arrays of X's library.
+
+    *facts: what else holds there, as "a device" in a fit.
+    """
+    if (home := HOME.get()) is None:
+        return
+    while (inner := getattr(estimator, "estimator", None)) is not None:
+        estimator = inner
+    refuse_together(estimator, dict.fromkeys(("rows on a device", *facts), library_of(home)))

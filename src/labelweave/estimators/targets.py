@@ -86,14 +86,11 @@ class TargetForm:
         """Whether the highest score decides, of all classes or of those of each column; not thresholds."""
         return self.kind == "multiclass" or self.columns is not None
 
-    def refuse_columns(self, model: Any) -> None:
-        """Raise ValueError for columns of classes, for a model that predicts free labels."""
-        if self.columns is not None and not getattr(model, "_takes_columns", False):
-            raise ValueError(
-                f"y has columns of classes, such as {self.columns.names[0]!r}, which {type(model).__name__} "
-                "does not take; use MaxMarginClassifier, KernelLogisticClassifier, LowRankClassifier, "
-                "BinaryRelevance or AutoLabelClassifier, or pass labels of 0 and 1."
-            )
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What excludes models or parameters, by ``RULES`` of :mod:`labelweave.estimators.parameters`."""
+        found: dict[str, Any] = {} if self.columns is None else {"columns": repr(self.columns.names[0])}
+        return found | ({"ranked classes": len(self.classes)} if self.is_ranked else {})
 
     def deciding(self, blocks: Iterator[Array]) -> Iterator[Array]:
         """Make the scores of columns of classes, in blocks (n, L), positive for predicted classes alone."""

@@ -72,9 +72,14 @@ class FeatureMatrix:
         return made
 
     @classmethod
+    def of_any_library(cls, X: Any, names: Any = None) -> FeatureMatrix:
+        """Wrap rows; those of another library than NumPy are computed from validated ones."""
+        return cls._unchecked(X) if is_foreign(X) else cls(X, names)
+
+    @classmethod
     def of_model(cls, X: Any) -> FeatureMatrix:
         """Wrap rows that a fitted model stores."""
-        return (cls._unchecked(X) if is_foreign(X) else cls(X)).kept_rows()
+        return cls.of_any_library(X).kept_rows()
 
     def kept_rows(self) -> FeatureMatrix:
         """Return the same rows with a cache for :meth:`once`."""

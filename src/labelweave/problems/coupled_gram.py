@@ -11,7 +11,7 @@ sections 2, 3 and 5.1.1: the intercepts are eliminated into the kernel).  The fl
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -58,14 +58,12 @@ class ScorePrior:
     def ties_labels(self) -> bool:
         return any(term.covariance.ties_labels for term in self.terms)
 
-    def operator(
-        self, make: Callable[[Kernel | None], Gram], workers: Workers, *, ties_labels: bool = True
-    ) -> CoupledGram:
-        """Create the operator at the training rows; ``make`` returns the kernel matrix of a kernel.
+    def operator(self, grams: Iterable[Gram], workers: Workers, *, ties_labels: bool = True) -> CoupledGram:
+        """Create the operator at the training rows, from the kernel matrix of each term.
 
         ties_labels: whether labels are solved for jointly; needed where the prior or the loss couples them.
         """
-        terms = [GramTerm(make(term.kernel), term.covariance) for term in self.terms]
+        terms = [GramTerm(gram, term.covariance) for gram, term in zip(grams, self.terms, strict=True)]
         return CoupledGram(terms, self.intercept_variance, workers, is_separate=not ties_labels)
 
     def to_state(self) -> dict[str, Any]:

@@ -42,6 +42,7 @@ class KernelLikelihood(NewtonProblem):
     def __init__(self, gram: CoupledGram, loss: ScoreLoss, rank: int, seed: int) -> None:
         self.gram, self.loss, self.rank, self.seed = gram, loss, rank, seed
         self.shape, self.workers, self.least = loss.shape, gram.workers, loss.least
+        self.curve, self.row_covariances = loss.curve, gram.row_covariances
         self._leading: Array | None = None
         self._constant = 0.0
 
@@ -63,9 +64,6 @@ class KernelLikelihood(NewtonProblem):
         found = self.loss.evaluate(scores, rows, groups)
         return found.values, -group_products(found.residuals, direction)
 
-    def curve(self, curvature: Array, vectors: Array, groups: Array, rows: slice) -> Array:
-        return self.loss.curve(curvature, vectors, rows, groups)
-
     def root(self, curvature: Array, groups: Array) -> tuple[Array, Array | None]:
         return self.loss.root(curvature, slice(0, len(curvature)), groups)
 
@@ -74,9 +72,6 @@ class KernelLikelihood(NewtonProblem):
         if self.gram.is_separate:
             return variances[:, groups % self.gram.n_labels, None]
         return variances[:, None, :]
-
-    def row_covariances(self, vectors: Array) -> Array:
-        return self.gram.row_covariances(vectors)
 
     def dense_prior(self, group: int, column: int) -> Array:
         return self.gram.dense_prior(group % self.gram.n_labels if self.gram.is_separate else column)

@@ -147,7 +147,11 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
 
     def round(self, problem: CliqueProblem, state: GrowthState) -> Round[GrowthState]:
         if state.is_due:
-            return Round(self._grown(problem, state))
+            proposal = problem.propose(state.cliques, state.inner.point)
+            if not (reason := self._reason(state, proposal)):
+                return Round(self._joined(problem, state, proposal))
+            inner = self.last.begun(problem.at(state.cliques), state.inner)
+            return Round(replace(state, reason=reason, inner=inner))
         solver = self.last if state.reason else self.inner
         inner, record, status, _ = solver.round(problem.at(state.cliques), state.inner)
         state = replace(state, inner=inner, rounds=inner.rounds)
@@ -166,14 +170,6 @@ class CliqueGeneration(Solver[CliqueProblem, GrowthState]):
         ends = np.nan, passes, point.primal, point.dual, loss
         record = GraphRecord(len(state.records), state.cliques[-1], state.score, *ends)
         return replace(state, records=(*state.records, record))
-
-    def _grown(self, problem: CliqueProblem, state: GrowthState) -> GrowthState:
-        proposal = problem.propose(state.cliques, state.inner.point)
-        reason = self._reason(state, proposal)
-        if reason:
-            inner = self.last.begun(problem.at(state.cliques), state.inner)
-            return replace(state, reason=reason, inner=inner)
-        return self._joined(problem, state, proposal)
 
     def _joined(self, problem: CliqueProblem, state: GrowthState, proposal: Proposal) -> GrowthState:
         point = problem.activated(state.cliques, state.inner.point, proposal.cliques)

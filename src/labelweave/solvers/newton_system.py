@@ -22,6 +22,7 @@ of the factors, n^2 per column.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Protocol
@@ -61,6 +62,10 @@ class NewtonProblem(Protocol):
     least: float
     """What the losses are at least, 0 or minus infinity."""
     workers: Workers
+    curve: Callable[[Array, Array, slice, Array], Array]
+    """Multiply by W, for some rows, from the curvature and vectors of rows, these rows and the groups."""
+    row_covariances: Callable[[GroupedColumns], GroupedColumns]
+    """Multiply by the diagonal blocks of K, one per row, for groups that contain all labels."""
 
     def product(self, vectors: GroupedColumns, groups: Array) -> GroupedColumns:
         """Multiply by K."""
@@ -70,9 +75,6 @@ class NewtonProblem(Protocol):
 
     def along(self, scores: Array, direction: Array, groups: Array, rows: slice) -> tuple[Array, Array]:
         """Return the losses of some rows and their derivatives along a direction, for every group."""
-
-    def curve(self, curvature: Array, vectors: Array, groups: Array, rows: slice) -> Array:
-        """Multiply by W, for some rows."""
 
     def preconditioner(self, curvature: GroupedColumns, groups: Array) -> Preconditioner | None:
         """Make a preconditioner; None if not worthwhile."""
@@ -85,9 +87,6 @@ class NewtonProblem(Protocol):
 
     def variances(self, groups: Array) -> GroupedColumns:
         """Compute the diagonal of K."""
-
-    def row_covariances(self, vectors: GroupedColumns) -> GroupedColumns:
-        """Multiply by the diagonal blocks of K, one per row, for groups that contain all labels."""
 
     def dense_prior(self, group: int, column: int) -> RowsByRows:
         """Return K as a dense matrix between the rows of a column that K does not couple to others."""
@@ -129,7 +128,7 @@ class NewtonSystem:
 
     def curve(self, vectors: GroupedColumns, rows: slice) -> Array:
         """Compute W times some rows of vectors."""
-        return self.problem.curve(self.curvature[rows, ...], vectors[rows, ...], self.groups, rows)
+        return self.problem.curve(self.curvature[rows, ...], vectors[rows, ...], rows, self.groups)
 
     def curve_all(self, vectors: GroupedColumns) -> GroupedColumns:
         product: Array = namespace(vectors).empty_like(vectors)

@@ -28,7 +28,6 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from labelweave.solvers.frame import Round, Solver, State, Status, TraceRecord
 
@@ -36,10 +35,6 @@ _ENOUGH = 1e-4  # relative change of the objective below which completion stops
 _MOST_COMPLETIONS = 20
 _CHECK_EVERY = 5
 _REFRESH_EVERY = 200  # passes between recomputations that remove rounding errors
-_SETTLED = (
-    0.5  # the gap among cached labelings, as a share of the pass's, at which sweeps without inference end
-)
-_LIVE = 0.3  # the least gap of a row, as a share of the mean, for a visit in these sweeps
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +76,10 @@ class PassProblem(Protocol):
         """Restore consistency after an interrupt, and remove rounding errors."""
 
     def passed(self, point: Any, random: np.random.RandomState, most_sweeps: int) -> float:
-        """Pass over all rows, as :func:`pass_over` does for rows in one process.
+        """Visit all rows, then those with a gap among their cached labelings.
 
-        Returns the sum of their gaps at the visits.
+        most_sweeps: the limit of sweeps without inference, after the first one.
+        Returns the sum of the gaps of rows at their first visits.
         """
 
     def recompute(self, point: Any) -> None:
@@ -94,49 +90,6 @@ class PassProblem(Protocol):
 
     def complete(self, point: Any) -> bool:
         """Complete unobserved targets by the best ones; return whether any changed."""
-
-
-class RowsProblem(Protocol):
-    """The problem of a pass over rows in one process; points have ``gaps`` (n,), of the last visits."""
-
-    n_rows: int
-
-    def sweep(self, point: Any, order: npt.NDArray[np.int64], search: bool = True, among: Any = ...) -> float:
-        """Improve the dual point row by row.
-
-        search: whether to search for labelings that are not cached.
-        Returns the sum of the gaps of some rows at their last visits.
-        """
-
-    def rebalance(self, point: Any) -> None:
-        """Adapt the penalty to the point."""
-
-
-def pass_over(
-    problem: RowsProblem,
-    point: Any,
-    random: np.random.RandomState,
-    most_sweeps: int,
-    some: npt.NDArray[np.int64] | None = None,
-) -> float:
-    """Visit rows, then those with a gap among their cached labelings.
-
-    most_sweeps: the limit of sweeps without inference, after the first one.
-    some: the rows; None for all.
-    Returns the sum of their gaps at the first visits.
-    """
-    rows = np.arange(problem.n_rows) if some is None else some
-    own = slice(None) if some is None else some
-    estimate = problem.sweep(point, random.permutation(rows), among=own)
-    problem.rebalance(point)
-    for _ in range(most_sweeps):
-        gaps = point.gaps[own]
-        live = random.permutation(rows[gaps > _LIVE * gaps.mean()])
-        settled = problem.sweep(point, live, search=False, among=own)
-        problem.rebalance(point)
-        if settled <= _SETTLED * estimate:
-            break
-    return estimate
 
 
 class BlockFrankWolfe(Solver[Any, PassState]):

@@ -114,7 +114,7 @@ def test_a_new_parameter_is_a_flag_without_a_line(monkeypatch, tmp_path):
     monkeypatch.setattr(model_flags, "__file__", str(tmp_path / "model_flags.py"))
     table = model_flags.model_table.__wrapped__()
     assert set(table.flags) == {"width", "depth", "shallow", "no_even", "checkpoint"}
-    assert table.objects == {"tree": ["toy"]}
+    assert table.objects == {"tree": ["toy"], "device": []}
     monkeypatch.setattr(model_flags, "model_table", lambda: table)
 
     @click.command()

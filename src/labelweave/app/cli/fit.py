@@ -28,7 +28,7 @@ from labelweave.app.cli.flags import (
     with_options,
 )
 from labelweave.app.cli.messages import require_writable
-from labelweave.app.cli.model_flags import MODELS, ModelFlag, model_flag_options
+from labelweave.app.cli.model_flags import MODELS, ModelFlag, model_flag_options, model_table
 
 _MANY = 4  # models with a flag, from which the help attributes it to most models
 _SECTIONS = {
@@ -190,7 +190,7 @@ _memory_option = option(
 )  # fmt: skip
 _device_option = option(
     "--device NAME", "Device of PyTorch for kernel matrices and the steps of solvers, such as cuda: "
-    "auto, max-margin, kernel-logistic and low-rank.",
+    f"{', '.join(model_table().objects['device'])}.",
 )  # fmt: skip
 
 

@@ -24,6 +24,7 @@ _OWNERS = {  # flags of label structures, and the parameter that a model must ha
     **dict.fromkeys((*_SOURCES, "shrink"), "label_covariance"),
     "class_paths": "taxonomy",
     "graph": "graph",
+    "device": "device",
     _TEXTS: "label_mean",
 }
 _NEEDS: dict[str, Mapping[str, tuple[str, ...]]] = {  # flags that need a value of another flag
@@ -215,8 +216,6 @@ def _why_not_together(request: FitRequest) -> Iterator[str]:
     covariances = _COVARIANCES if request.has("taxonomy") else _SOURCES
     if request.has("taxonomy") and (tree := request.first(_TREES)) and (other := request.first(_COVARIANCES)):
         yield _BOTH_DESCRIBE.format(flag_of(tree), flag_of(other))
-    if request.flags.device is not None and not class_of(request.model)._takes_devices:
-        yield f"--device is for --model auto, max-margin, kernel-logistic or low-rank, not {request.model}."
     if request.flags.dask is None and request.flags.more:
         yield f"{request.flags.more[0]} is a second data file; use one file, or --dask."
     if request.flags.path_separator is not None and not request.flags.class_paths:

@@ -192,7 +192,6 @@ class AutoLabelClassifier(LabelClassifier):
     members_: list[dict[str, Any]]
     _out_of_fold: OutOfFold | None = None
     plan_: dict[str, Any]
-    _takes_devices = True
 
     _stored: ClassVar[dict[str, Field]] = {
         "scorer_": Made(CombinedScorer, {"L": "n_labels"}),

@@ -98,7 +98,6 @@ class BinaryRelevance(LabelClassifier):
     threshold_: float
 
     _stored: ClassVar[dict[str, Field]] = {"labels_fitted_": count(), "threshold_": Number()}
-    _takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "loss": [StrOptions({"squared_error", "log_loss", "squared_hinge"})],

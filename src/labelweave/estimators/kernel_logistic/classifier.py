@@ -46,13 +46,13 @@ from labelweave.estimators.parameters import (
     RandomState,
     is_identity,
     keep_parameters,
+    refuse_at_home,
     refuse_together,
 )
 from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.arrays.homes import refuse
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import Taxonomy
@@ -282,7 +282,8 @@ class KernelLogisticClassifier(KernelProbabilities):
 
     def _fit(self, rows: LikelihoodData, before: Any, arguments: FitArguments) -> None:
         data, features = rows, rows.features
-        self._refuse_at_home(data)
+        if len(data.partial) or data.parts is not None:
+            refuse_at_home(self, "unsure classes on a device")
         search = self._search
         last, cv = before or _NOTHING, None if search is None else held_out.reusable_splits(search.cv)
         shares = [] if data.shares is None else [data.shares]
@@ -311,11 +312,6 @@ class KernelLogisticClassifier(KernelProbabilities):
         is_done = "interrupted" not in (self.status_, self.learning_status_)
         self._close_journal(journal, is_done=is_done)
         progress.close()
-
-    def _refuse_at_home(self, data: LikelihoodData) -> None:
-        """Reject what has no form for arrays of other libraries than NumPy."""
-        if len(data.partial) or data.parts is not None:
-            refuse("A partially observed class, or columns of classes,", "pass X as a NumPy array")
 
     def _warn_of_costs(self, data: LikelihoodData, searches: int, n_pairs: int, n_threads: int) -> None:
         """Warn if learning the widths of many features, or exact solves of many rows, take long."""
@@ -346,8 +342,7 @@ class KernelLogisticClassifier(KernelProbabilities):
         self.classes_, self._fitted_loss = self._form.classes, deepcopy(self.loss)
         self._check_decision()
         self._set_threshold()
-        if data.parts is not None:
-            refuse_together(self, {"columns": ""}, entry_weight=entry_weight)
+        refuse_together(self, self._form.facts, entry_weight=entry_weight)
         if not data.weights.any():
             raise ValueError(
                 "sample_weight leaves nothing to fit; at least one row with an observed label needs a "

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -305,7 +306,8 @@ class LikelihoodFit:
     def fit(self, stage: str, theta: Array, start: Array | None) -> FittedLikelihood:
         """Fit all rows, as a stage of the journal, from dual variables (n, 1, L) or (n, L, 1)."""
         settings, prior = self.settings, self.family.prior(theta)
-        gram = prior.operator(self._final_gram, settings.workers, ties_labels=self.ties_labels)
+        grams = [self._final_gram(term.kernel) for term in prior.terms]
+        gram = prior.operator(grams, settings.workers, ties_labels=self.ties_labels)
         loss = self.data.loss(self.data.weights[:, None], ties_labels=self.ties_labels)
         problem = KernelLikelihood(gram, loss, settings.rank, settings.seed)
         is_apt = start is not None and start.size == np.prod(problem.shape)
@@ -316,10 +318,7 @@ class LikelihoodFit:
             dual = to_numpy(state.dual)
             return FittedLikelihood(prior, gram, dual.reshape(len(dual), -1), result, problem)
 
-        def on_check(record: Any, state: NewtonState) -> bool:
-            return settings.on_check(record, lambda: made(solver.stopped(problem, state), state))
-
-        return made(*settings.journal.run(stage, solver, problem, state, on_check))
+        return made(*settings.journal.run(stage, solver, problem, state, settings.on_check, made))
 
     def _directions(self) -> LinearSolver:
         if self.settings.solver == "exact":
@@ -332,7 +331,7 @@ class LikelihoodFit:
             return SymmetrizedGradients()
         return FunctionGradients()
 
-    def _gram(self, data: LikelihoodData, kernel: Kernel | None, fits: int) -> Gram:
+    def _gram(self, data: LikelihoodData, fits: int, kernel: Kernel | None) -> Gram:
         explicit = None if kernel is None else kernel.explicit_features(data.features)
         budget = self.settings.memory_budget * 1e6 / len(self.family.prior(self.family.start).terms)
         source, columns = data.source(kernel), fits * data.n_labels
@@ -343,7 +342,7 @@ class LikelihoodFit:
         features, rank = self.data.features, settings.kernel_rank
         has_explicit = kernel is not None and kernel.explicit_features(features) is not None
         if rank is None and (has_explicit or not features.is_distributed):
-            return self._gram(self.data, kernel, 1)
+            return self._gram(self.data, 1, kernel)
         source = self.data.source(kernel)
         made = incomplete_cholesky(source, rank or COLUMNS_APART, settings.workers, settings.seed)
         return LowRankGram(made, 0.0, np.float64, settings.workers)
@@ -392,18 +391,14 @@ class LikelihoodFit:
         part = replace(part, features=part.features.to_local())
         active = self._active_rows(part)
 
-        def make_gram(kernel: Kernel | None) -> Gram:
-            if active is None:
-                return self._gram(part, kernel, block.held_out.shape[1])
-            return LowRankGram.at_rows(part.source(kernel), active, self.settings.workers)
-
-        def make_loss(weights: Array) -> ScoreLoss:
-            return part.loss(weights, ties_labels=self.ties_labels)
-
+        settings, directions = self.settings, self._directions()
+        make_loss = partial(part.loss, ties_labels=self.ties_labels)
+        make_gram: Callable[[Kernel | None], Gram] = partial(self._gram, part, block.held_out.shape[1])
+        if active is not None:
+            make_gram = lambda kernel: LowRankGram.at_rows(part.source(kernel), active, settings.workers)  # noqa: E731
         folded = FoldedData(
             part.features, make_loss, part.weights, block.held_out, make_gram, self.ties_labels
         )
-        settings, directions = self.settings, self._directions()
         inner = InnerSettings(
             rank=settings.rank, seed=settings.seed, directions=directions, budget=settings.memory_budget * 1e6
         )

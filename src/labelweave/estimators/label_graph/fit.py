@@ -218,8 +218,8 @@ class GraphFit:
         on_check: receives every record, and a function that makes the model; returning true ends the fit.
         penalty: that of the rounds in which the graph grew, whose relaxation then bounds the objective.
         """
-        _refuse_wide(graph, self.inference, "leave out edges", data.loss)
-        problem = self._problem(data)(graph, penalty or RidgePenalty(graph.n_cliques))
+        state_problem = self._problem(data, "leave out edges")
+        problem = state_problem(graph, penalty or RidgePenalty(graph.n_cliques))
         solver, start, known = self._passes(self.options.tol), None, self.earlier.get(stage)
         if isinstance(known, PassState):
             point = problem.continued(known.point)
@@ -228,19 +228,20 @@ class GraphFit:
         def made(result: SolverResult, state: PassState) -> FittedGraph:
             return FittedGraph(graph, state.point.weights(), result)
 
-        def checked(record: Any, state: PassState) -> bool:
-            return on_check(record, lambda: made(solver.stopped(problem, state), state))
-
-        result, state = self.journal.run(stage, solver, problem, start, checked)
+        result, state = self.journal.run(stage, solver, problem, start, on_check, made)
         gap = math.nan
         if penalty is not None and result.status is not Status.INTERRUPTED:
-            gap = _relaxation_gap(self._growing(data, self._problem(data)), problem, state.point, result)
+            gap = _relaxation_gap(self._growing(data, state_problem), problem, state.point, result)
         return made(result, state)._replace(relaxation_gap=gap)
 
-    def _problem(self, data: GraphData) -> Callable[[CliqueGraph, CliquePenalty], StructuredMargin]:
+    def _problem(
+        self, data: GraphData, otherwise: str = "lower `max_rounds` or `cliques_per_round`"
+    ) -> Callable[[CliqueGraph, CliquePenalty], StructuredMargin]:
+        """Return what states the problem of a graph, and refuses too wide ones, with what to do instead."""
         pose, is_smooth = data.posed(), self.options.solver == "proximal"
 
         def state_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
+            _refuse_wide(graph, self.inference, otherwise, data.loss)
             if is_smooth and isinstance(penalty, RoundPenalty):
                 penalty = RoundPenalty(penalty.rounds, _SMOOTHNESS / self.options.tol, penalty.members)
             return pose(graph, penalty, self.alpha, self.inference, self.workers)
@@ -271,11 +272,7 @@ class GraphFit:
     def _grown(
         self, data: GraphData, on_round: Callable[[Any], bool], others: GraphData | None = None
     ) -> FittedGraph:
-        state_problem, told = self._problem(data), 0
-
-        def checked_problem(graph: CliqueGraph, penalty: CliquePenalty) -> StructuredMargin:
-            _refuse_wide(graph, self.inference, "lower `max_rounds` or `cliques_per_round`", data.loss)
-            return state_problem(graph, penalty)
+        told = 0
 
         def on_check(record: Any, state: GrowthState) -> bool:
             nonlocal told
@@ -288,7 +285,7 @@ class GraphFit:
             return math.nan if others is None else _held_out_loss(others, problem, point)
 
         options, growth = self.options, self.growth
-        problem = self._growing(data, checked_problem, measure)
+        problem = self._growing(data, self._problem(data), measure)
         inner, last = self._passes(max(options.tol, _ROUND_TOL)), self._passes(options.tol)
         solver = CliqueGeneration(inner, last, growth.max_rounds, growth.graph_tol)
         start, known = None, self.earlier.get("graph")

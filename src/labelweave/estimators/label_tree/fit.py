@@ -117,8 +117,7 @@ class TreeSettings:
             trees = tuple(map(WeightedTree.of, problem.trees, result.answer))
             return TreeFit(result, trees, problem.cost(state.blocks))
 
-        fit: TreeFit = self.journal.model("nodes", self.solver, problem, None, self.on_check, made)
-        return fit
+        return made(*self.journal.run("nodes", self.solver, problem, None, self.on_check, made))
 
 
 def make_trees(

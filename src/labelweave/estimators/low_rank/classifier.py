@@ -246,7 +246,6 @@ class LowRankClassifier(KernelClassifier):
 
     _stored: ClassVar[dict[str, Field]] = {"label_covariance_": Optional(Maybe(COVARIANCE)), **_OF_A_SEARCH}
     _usual_budget = 8000.0
-    _takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "rank": [*SHARED["rank"], RankSearch],

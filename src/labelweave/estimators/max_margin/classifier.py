@@ -38,6 +38,7 @@ from labelweave.estimators.parameters import (
     MeanLike,
     RandomState,
     keep_parameters,
+    refuse_together,
 )
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.estimators.sparse_scorer import SparseScorer
@@ -246,7 +247,6 @@ class MaxMarginClassifier(KernelClassifier):
         "C_": Optional(MEASURED),
         "pruning_": Optional(Named(MEASURED)),
     }
-    _takes_columns = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **SHARED,
         "C": [POSITIVE],
@@ -441,7 +441,7 @@ class MaxMarginClassifier(KernelClassifier):
         super()._refuse_together()
         has_matrix = isinstance(self.kernel, str) and self.kernel not in ("linear", "cosine")
         if has_matrix and self.kernel_rank is None:
-            solver_choice.refuse_solver(self.solver, "kernels", *solver_choice.NO_ROWS_TO_WALK)
+            refuse_together(self, {"no explicit features": ""})
 
     def _margins(self, n_labels: int, mean: LabelMean | None, labels: LabelMatrix | None = None) -> Array:
         """Read the costs of labels, (2, L), or of the entries of the ``labels``, (2, n, L)."""

@@ -19,13 +19,12 @@ from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.feature_weights import WIDEST, FeatureWeights, is_mostly_zero, is_thin
 from labelweave.estimators.max_margin.solver_choice import (
-    NO_ROWS_TO_WALK,
     choose_precision,
     few_global_steps_do,
-    refuse_solver,
     rounds_of_global_steps,
     rounds_of_the_rival,
 )
+from labelweave.estimators.parameters import refuse_together
 from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer
 from labelweave.estimators.seen_rows import carried_columns
 from labelweave.estimators.sparse_scorer import SparseScorer
@@ -197,44 +196,40 @@ class MarginTask:
         Raises ValueError if the solver needs explicit features, or the memory budget is too small.
         """
         solver = self._solver() if HOME.get() is None else "alternating_directions"
-        settings = self.settings
+        settings, explicit = self.settings, self.explicit
         by_rows = solver == "coordinate_ascent"
-        if settings.is_part and (by_rows or self.explicit is None):
+        if settings.is_part and (by_rows or explicit is None):
             settings = replace(settings, tol=tolerance_of_part(settings.tol, by_rows=by_rows))
-        task = replace(self, settings=replace(settings, solver=solver))
-        fit = task._solve_from(dual)
-        if dual is None or fit.result.status is not Status.INDEFINITE:
-            return fit
-        # features near 1e40: rounding in the first step from such variables can exceed all possible progress
-        return replace(task, stage=f"{self.stage}, from zero")._solve_from(None)
-
-    def _solve_from(self, dual: RowsByLabels | None) -> MarginFit:
-        solver, explicit = self.settings.solver, self.explicit
-        if self._is_by_blocks(solver):
+        task, begin = replace(self, settings=replace(settings, solver=solver)), dual
+        if task._is_by_blocks(solver):
             assert explicit is not None, "blocks of labels are fitted to explicit features"
-            return self._fit_blocks(replace(self.data, features=explicit))
+            return task._fit_blocks(replace(self.data, features=explicit))
         trace: tuple[TraceRecord, ...] = ()
         if explicit is not None and solver in ("auto", "coordinate_ascent"):
-            fit = self._fit_coordinates(replace(self.data, features=explicit), dual)
+            fit = task._fit_coordinates(replace(self.data, features=explicit), dual)
             if fit.result.status is not Status.HANDED_OVER:
                 return fit
             dual, trace = fit.dual(), tuple(fit.result.trace)
-        refuse_solver(solver, "kernels", *NO_ROWS_TO_WALK)
-        with Workers(self.settings.n_threads).running() as workers:
-            task = _GramTask(self, workers)
+        refuse_together(task.settings, {"no explicit features": ""})
+        with Workers(settings.n_threads).running() as workers:
+            by_matrix = _GramTask(task, workers)
             if isinstance(solver, Solver):
-                result = task.solve_by(solver, dual)
+                result = by_matrix.solve_by(solver, dual)
             else:
                 result = {
-                    "auto": task.begin_by_blocks
+                    "auto": by_matrix.begin_by_blocks
                     if explicit is None
-                    else partial(task.alternate, trace=trace),
-                    "alternating_directions": task.alternate,
-                    "block_ascent": task.ascend_by_blocks,
-                    "working_set": task.ascend_by_pairs,
+                    else partial(by_matrix.alternate, trace=trace),
+                    "alternating_directions": by_matrix.alternate,
+                    "block_ascent": by_matrix.ascend_by_blocks,
+                    "working_set": by_matrix.ascend_by_pairs,
                 }[solver](dual)
-        by_features = self._by_features()
-        return self.made(result if by_features is None else by_features.certified(result, self.settings.tol))
+        if (by_features := self._by_features()) is not None:
+            result = by_features.certified(result, settings.tol)
+        if begin is None or result.status is not Status.INDEFINITE:
+            return self.made(result)
+        # features near 1e40: rounding in the first step from such variables can exceed all possible progress
+        return replace(self, stage=f"{self.stage}, from zero").solve()
 
     def made(self, result: SolverResult) -> MarginFit:
         """Create a model from the coefficients of a solver on kernel matrices."""
@@ -262,8 +257,7 @@ class MarginTask:
 
     def _solver(self) -> str | Solver[Any, Any]:
         if self.further:
-            why = "is for one kernel, not for a sum of kernels with label covariances"
-            refuse_solver(self.settings.solver, "sums", why)
+            refuse_together(self.settings, {"a sum of kernels": ""})
         if self.settings.solver != "auto":
             return self.settings.solver
         if self.settings.prune != "off":
@@ -309,8 +303,7 @@ class MarginTask:
                 f"`prune={self.settings.prune!r}` needs independent labels and `kernel='linear'`, but {why}; "
                 "use these, or `prune='off'`."
             )
-        why = f"cannot drop weights, as in `prune={self.settings.prune!r}`"
-        refuse_solver(self.settings.solver, "prune", why)
+        refuse_together(self.settings, {"pruning": ""})
         return True
 
     def _precision(self, tol: float) -> Any:
@@ -328,8 +321,7 @@ class MarginTask:
                 cost = blocks.cost(state.blocks)
                 return MarginFit(result, kept.intercepts, lambda: None, kept=(kept, cost))
 
-            fit: MarginFit = self.journal.model(self.stage, solver, blocks, None, settings.on_check, made)
-            return fit
+            return made(*self.journal.run(self.stage, solver, blocks, None, settings.on_check, made))
 
     def _fit_coordinates(self, data: MarginData, start: RowsByLabels | None) -> MarginFit:
         settings, dtype = self.settings, self._precision(self.settings.tol)
@@ -352,8 +344,7 @@ class MarginTask:
                     intercepts = intercepts + data.mean.intercepts
                 return MarginFit(result, intercepts, lambda: dual.dual(state.point), weights=weights)
 
-            fit: MarginFit = self.journal.model(self.stage, solver, dual, begin, settings.on_check, made)
-            return fit
+            return made(*self.journal.run(self.stage, solver, dual, begin, settings.on_check, made))
 
 
 class _GramTask:
@@ -365,21 +356,14 @@ class _GramTask:
         self.features = data.features if task.explicit is None else task.explicit
         self.is_thin = task.explicit is not None and is_thin(task.explicit, 1e6 * self.settings.memory_budget)
         self.parts = (task.source, float(data.intercept), data.covariance)
-        self.box = task.box()
+        self.box, self.journal, self.stage = task.box(), task.journal, task.stage
+        self.told = self.settings.on_check, lambda result, _: task.made(result)
 
     def resources(self, dtype: npt.DTypeLike) -> Resources:
         settings = self.settings
         return Resources(
             self.workers, dtype, 1e6 * settings.memory_budget, settings.factorization, settings.seed
         )
-
-    def run(self, stage: str, solver: Any, problem: Any, start: Any) -> tuple[SolverResult, Any]:
-        task = self.task
-
-        def on_check(record: TraceRecord, state: Any) -> bool:
-            return task.settings.on_check(record, lambda: task.made(solver.stopped(problem, state)))
-
-        return task.journal.run(f"{task.stage}, {stage}", solver, problem, start, on_check)
 
     def begin_by_blocks(self, dual: RowsByLabels | None) -> SolverResult:
         """Iterate over blocks of rows while this should be faster than global steps, then take those."""
@@ -393,7 +377,8 @@ class _GramTask:
         rival = rounds_of_the_rival(n, n_labels, settings.tol, is_coupled=not covariance.is_diagonal)
         solver = BlockAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
         problem = BlockMargins(self.box, *self.parts, resources, gram)
-        result, state = self.run("blocks first", solver, problem, _begin(solver, problem, dual))
+        begin, stage = _begin(solver, problem, dual), f"{self.stage}, blocks first"
+        result, state = self.journal.run(stage, solver, problem, begin, *self.told)
         if result.status is not Status.HANDED_OVER:
             return result
         del problem
@@ -411,14 +396,16 @@ class _GramTask:
         solver = AlternatingDirections(settings.tol, settings.max_iter, hands_over=coarse)
         first = self.split(dtype, gram)
         begin = None if dual is None else solver.start_at(first, placed(dual), trace)
-        result, state = self.run(str(dtype), solver, first, begin)
+        stage = f"{self.stage}, {dtype}"
+        result, state = self.journal.run(stage, solver, first, begin, *self.told)
         if not (coarse and result.status in (Status.STALLED, Status.INDEFINITE)):
             return result
         del first, gram
         second = self.split(np.float64)
         solver = AlternatingDirections(settings.tol, settings.max_iter)
         goes_on = replace(state, trace=tuple(result.trace))
-        return self.run("float64", solver, second, solver.start(second, goes_on))[0]
+        begin, stage = solver.start(second, goes_on), f"{self.stage}, float64"
+        return self.journal.run(stage, solver, second, begin, *self.told)[0]
 
     def split(self, dtype: npt.DTypeLike, gram: StoredGram | None = None) -> Any:
         task, resources = self.task, self.resources(dtype)
@@ -433,20 +420,22 @@ class _GramTask:
         settings = self.settings
         problem = BlockMargins(self.box, *self.parts, self.resources(self.first_precision()))
         solver = BlockAscent(settings.tol, settings.max_iter, settings.seed)
-        return self.run("blocks", solver, problem, _begin(solver, problem, dual))[0]
+        begin = _begin(solver, problem, dual)
+        return self.journal.run(f"{self.stage}, blocks", solver, problem, begin, *self.told)[0]
 
     def ascend_by_pairs(self, dual: RowsByLabels | None) -> SolverResult:
         """Iterate over pairs of variables, the paper's Algorithm 1."""
         problem = WorkingSetMargins(self.box, *self.parts, self.resources(np.float64))
         solver = WorkingSetAscent(self.settings.tol, self.settings.max_iter)
-        return self.run("pairs", solver, problem, _begin(solver, problem, dual))[0]
+        begin = _begin(solver, problem, dual)
+        return self.journal.run(f"{self.stage}, pairs", solver, problem, begin, *self.told)[0]
 
     def solve_by(self, own: Solver[Any, Any], dual: RowsByLabels | None) -> SolverResult:
         """Find the dual variables with a custom solver, by products and in double precision."""
         problem = self.split(np.float64)
         solver = MeasuredSolver(own, self.settings.tol, self.settings.max_iter)
         start = None if dual is None else solver.start(problem, dual)
-        return self.run("own solver", solver, problem, start)[0]
+        return self.journal.run(f"{self.stage}, own solver", solver, problem, start, *self.told)[0]
 
     def first_precision(self) -> Any:
         settings, upper = self.settings, self.task.data.upper

@@ -183,8 +183,7 @@ def fit_with_weights(
     def made(result: SolverResult, state: WeightsState) -> MarginFit:
         return replace(result.answer, result=replace(result, answer=None))
 
-    fit: MarginFit = task.journal.model("weights", solver, problem, None, settings.on_check, made)
-    return fit
+    return made(*task.journal.run("weights", solver, problem, None, settings.on_check, made))
 
 
 _TOL = 1e-3

@@ -1,14 +1,12 @@
-"""The choice of solver for the max-margin dual: what each accepts, and which is predicted to be faster."""
+"""The choice of solver for the max-margin dual: which is predicted to be faster."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from labelweave.foundation.arguments import ParameterError
 from labelweave.problems import MarginData
-from labelweave.solvers import Solver
 
 _SINGLE_PRECISION_TOL = 1e-5  # rounding in single precision hides gaps below this
 _SINGLE_PRECISION_BOUND = 1e5  # ... and gaps below the largest dual variable divided by this
@@ -28,45 +26,9 @@ _ROUND_WORK, _VISIT, _ACROSS, _PASSES, _CALLS, _USUAL_DENSE_ROUNDS = 2.7, 300, 6
 
 
 FACTORIZATIONS = ("cholesky", "eigenvalues", "incomplete_cholesky")  # of alternating directions
-
-
-class Takes(NamedTuple):
-    """What a solver accepts.
-
-    kernels: whether it accepts kernel matrices, not only explicit features.
-    sums: whether it accepts a sum of kernels with label covariances of their own.
-    prune: whether it returns sparse weights.
-    """
-
-    kernels: bool = True
-    sums: bool = False
-    prune: bool = False
-
-
-SOLVERS = {
-    "auto": Takes(sums=True, prune=True),
-    "coordinate_ascent": Takes(kernels=False, prune=True),
-    "alternating_directions": Takes(sums=True),
-    "block_ascent": Takes(),
-    "working_set": Takes(),
-    **dict.fromkeys(FACTORIZATIONS, Takes(sums=True)),
-}
-_OWN = Takes(sums=True)  # any custom solver
-NO_ROWS_TO_WALK = "needs explicit features, which this kernel lacks", ", or set `kernel_rank`"
-
-
-def refuse_solver(solver: str | Solver[Any, Any], takes: str, why: str, otherwise: str = "") -> None:
-    """Reject a solver that does not accept something, and name those that do.
-
-    takes: a field of :class:`Takes`.
-    why: what needs it.
-    otherwise: an alternative.
-    Raises ParameterError, a ValueError.
-    """
-    if not getattr(SOLVERS[solver] if isinstance(solver, str) else _OWN, takes):
-        names = " or ".join(repr(name) for name, able in SOLVERS.items() if getattr(able, takes))
-        given = repr(solver) if isinstance(solver, str) else type(solver).__name__
-        raise ParameterError(f"`solver={given}` {why}; use {names}{otherwise}.")
+SOLVERS = (
+    "auto", "coordinate_ascent", "alternating_directions", "block_ascent", "working_set", *FACTORIZATIONS,
+)  # fmt: skip
 
 
 def few_global_steps_do(data: MarginData) -> bool:

@@ -29,7 +29,7 @@ from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.journal import FitArguments, FitProgress, meta_fit_method, where_rows_are
 from labelweave.estimators.low_rank.classifier import LowRankClassifier
 from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
-from labelweave.estimators.parameters import Parameters, keep_parameters
+from labelweave.estimators.parameters import Parameters, keep_parameters, refuse_together
 from labelweave.estimators.scorers import attribute_of_scorer
 from labelweave.estimators.stored_form import FORM
 from labelweave.estimators.targets import TargetForm, has_many_labels, node_name, read_targets
@@ -240,7 +240,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
             )
         y = y if vectors is None else groups
         labels, self._form = read_targets(y, is_related=True)  # the estimator warns where it is not
-        self._form.refuse_columns(self)
+        refuse_together(self, self._form.facts)
         if _num_samples(X) != len(labels):
             raise ValueError(f"X has {_num_samples(X)} rows but y has {len(labels)}; they must agree.")
         groups = read_groups(groups, len(labels))

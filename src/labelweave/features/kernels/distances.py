@@ -18,12 +18,16 @@ from labelweave.features.kernels.kernel import Kernel, is_number, number_of, val
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import namespace, numbers_of, panels
 from labelweave.foundation.arrays.linear_algebra import (
-    add_to_diagonal,
     as_type,
+    beside,
     is_foreign,
     is_numpy,
     like,
+    numpy_type,
+    set_diagonal,
     to_numpy,
+    write_exponential,
+    write_lesser,
 )
 from labelweave.foundation.sklearn_compat import sparse_matmul_to_dense
 from labelweave.model_files import storable
@@ -164,27 +168,17 @@ class _ExponentialKernel(GammaKernel):
     def __init__(self, gamma: float | str = "scale") -> None:
         self.gamma = gamma
 
-    def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        return self._of_exponents(rows, columns, _exponential)
+    @abstractmethod
+    def _block(
+        self, rows: FeatureMatrix, columns: FeatureMatrix, write: Callable[[Array], Any] = write_exponential
+    ) -> Array:
+        """Apply an in-place function to all ``-gamma distance``, in blocks of rows."""
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         return np.ones(len(rows))
 
     def _derivatives(self, rows: FeatureMatrix, columns: FeatureMatrix) -> dict[str, Array]:
-        return {"gamma": self._of_exponents(rows, columns, _derivative)}
-
-    @abstractmethod
-    def _of_exponents(
-        self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
-    ) -> Array:
-        """Apply an in-place function to all ``-gamma distance``, in blocks of rows."""
-
-
-def _exponential(exponents: Array) -> None:
-    if is_numpy(exponents):
-        np.exp(exponents, out=exponents)
-    else:
-        exponents[...] = namespace(exponents).exp(exponents)
+        return {"gamma": self._block(rows, columns, _derivative)}
 
 
 def _derivative(exponents: Array) -> None:
@@ -208,8 +202,8 @@ class RBFKernel(_ExponentialKernel):
     many digits, dense features are centered first, or float32 features multiplied in float64.
     """
 
-    def _of_exponents(
-        self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
+    def _block(
+        self, rows: FeatureMatrix, columns: FeatureMatrix, write: Callable[[Array], Any] = write_exponential
     ) -> Array:
         gamma, kind = self._gamma(), value_type(rows, columns)
         pair = _Pair.of(rows, columns)
@@ -218,9 +212,9 @@ class RBFKernel(_ExponentialKernel):
         far = gamma * pair.largest > _FARTHEST_IN_SINGLE or max(gamma, pair.largest) > _LARGEST_IN_SINGLE
         through_double = far and kind is np.float32
         if pair.is_sparse or (through_double and is_numpy(rows.data)):
-            return pair.through_double(gamma, kind, function)
+            return pair.through_double(gamma, kind, write)
         values = dot_products(pair.rows, pair.columns, np.float64 if through_double else kind)
-        pair.finish(values, slice(0, len(rows)), gamma, function)
+        pair.finish(values, slice(0, len(rows)), gamma, write)
         return as_type(values, kind)
 
 
@@ -263,36 +257,27 @@ class _Pair:
             return _Pair.of(moved, moved)
         return _Pair.of(moved, _less(self.columns, mean.astype(kind)))
 
-    def through_double(self, gamma: float, kind: npt.DTypeLike, function: Callable[[Array], Any]) -> Array:
+    def through_double(self, gamma: float, kind: npt.DTypeLike, write: Callable[[Array], Any]) -> Array:
         values = np.empty((len(self.rows), len(self.columns)), dtype=kind)
         for some, products in dot_product_blocks(self.rows, self.columns, np.float64):
-            self.finish(products, some, gamma, function)
+            self.finish(products, some, gamma, write)
             values[some] = products
         return values
 
-    def finish(self, products: Array, some: slice, gamma: float, function: Callable[[Array], Any]) -> None:
+    def finish(self, products: Array, some: slice, gamma: float, write: Callable[[Array], Any]) -> None:
         """Convert the dot products of some rows to a function of the exponents, in place."""
         # an exponent may be so low that its exponential is 0, but must not be infinite
         gamma = min(gamma, _LARGEST_EXPONENT / max(self.largest, 1.0))
         left, right = (like(gamma * norms, products) for norms in (self.row_norms[some], self.column_norms))
         same = are_same(self.rows, self.columns)
-        if not is_numpy(products):
-            products *= 2 * gamma
-            products -= left[:, None] + right[None, :]
-            xp = namespace(products)
-            products[...] = xp.clip(products, max=0.0)
-            if same:
-                add_to_diagonal(products, -xp.linalg.diagonal(products))
-            function(products)
-            return
         for few in cache_slices(products):
-            part = products[few]
+            part = products[few, ...]
             part *= 2 * gamma
-            part -= np.add.outer(left[few], right)  # added first, so that the result is symmetric
-            np.minimum(part, 0, out=part)
+            part -= left[few, None] + right[None, :]  # added first, so that the result is symmetric
+            write_lesser(part, 0.0)
             if same:
-                np.fill_diagonal(part[:, some.start + few.start :], 0)
-            function(part)
+                set_diagonal(part[:, some.start + few.start :], np.zeros(part.shape[0]))
+            write(part)
 
 
 def _mean(features: FeatureMatrix) -> Array:
@@ -303,10 +288,7 @@ def _mean(features: FeatureMatrix) -> Array:
 
 
 def _less(features: FeatureMatrix, point: Array) -> FeatureMatrix:
-    table = features.data
-    if is_foreign(table):
-        return FeatureMatrix._unchecked(table - like(point, table))
-    return FeatureMatrix(table - point)
+    return FeatureMatrix.of_any_library(features.data - beside(point, features.data))
 
 
 @storable("LaplacianKernel", {"gamma": WIDTH})
@@ -319,23 +301,23 @@ class LaplacianKernel(_ExponentialKernel):
         The inverse width, > 0; see :class:`RBFKernel` for "scale" and "auto".
     """
 
-    def _of_exponents(
-        self, rows: FeatureMatrix, columns: FeatureMatrix, function: Callable[[Array], Any]
+    def _block(
+        self, rows: FeatureMatrix, columns: FeatureMatrix, write: Callable[[Array], Any] = write_exponential
     ) -> Array:
         gamma = self._gamma()
         if is_foreign(rows.data):
             distances = _summed_differences(rows.data, columns.data, _LARGEST_IN_SINGLE / max(gamma, 1.0))
             distances *= -gamma
-            function(distances)
+            write(distances)
             return distances
         values = np.empty((len(rows), len(columns)), dtype=value_type(rows, columns))
         one_is_sparse = rows.is_sparse or columns.is_sparse
         left, right = (narrow_csr(each.data) if one_is_sparse else each.data for each in (rows, columns))
         for some in memory_slices(values.shape):
             exponents = _manhattan(left[some], right)
-            np.minimum(exponents, _LARGEST_EXPONENT / gamma, out=exponents)
+            write_lesser(exponents, _LARGEST_EXPONENT / gamma)
             exponents *= -gamma
-            function(exponents)
+            write(exponents)
             values[some] = exponents
         return values
 
@@ -345,7 +327,7 @@ def _summed_differences(rows: Array, columns: Array, most: float) -> Array:
     distances: Array = xp.zeros((rows.shape[0], columns.shape[0]), dtype=rows.dtype, device=rows.device)
     for feature in range(rows.shape[1]):
         distances += xp.abs(rows[:, feature, None] - columns[None, :, feature])
-    distances[...] = xp.clip(distances, max=most)
+    write_lesser(distances, most)
     return distances
 
 
@@ -456,10 +438,8 @@ class ARDKernel(Kernel):
 
 def _times(features: FeatureMatrix, factors: Array) -> FeatureMatrix:
     table = features.data
-    if is_foreign(table):
-        return FeatureMatrix._unchecked(table * like(factors, table))
-    factors = factors.astype(table.dtype)
-    return FeatureMatrix(sp.csr_array(table * factors) if features.is_sparse else table * factors)
+    scaled = table * beside(factors.astype(numpy_type(table)), table)
+    return FeatureMatrix.of_any_library(sp.csr_array(scaled) if features.is_sparse else scaled)
 
 
 def _column(features: FeatureMatrix, feature: int) -> Array:

@@ -21,7 +21,7 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import namespace, numbers_of
 from labelweave.foundation.arrays.homes import refuse
-from labelweave.foundation.arrays.linear_algebra import HOME, dot, is_foreign, like, numpy_type
+from labelweave.foundation.arrays.linear_algebra import HOME, beside, dot, numpy_type
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import LARGEST, LARGEST_WIDTH, Made, Number
 
@@ -426,8 +426,7 @@ class ScaledKernel(_Composed):
         if found is None:
             return None
         names = None if found.names is None else list(found.names)
-        table = found.data * float(np.sqrt(self.scale))
-        return found._unchecked(table) if is_foreign(table) else FeatureMatrix(table, names)
+        return FeatureMatrix.of_any_library(found.data * float(np.sqrt(self.scale)), names)
 
 
 @storable("ConstantKernel", {"value": Number(0)})
@@ -451,7 +450,7 @@ class ConstantKernel(Kernel):
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
         values = np.full((len(rows), len(columns)), float(self.value), dtype=value_type(rows, columns))
-        return like(values, rows.data) if is_foreign(rows.data) else values
+        return beside(values, rows.data)
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         return np.full(len(rows), float(self.value))

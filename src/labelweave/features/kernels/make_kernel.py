@@ -16,7 +16,7 @@ from labelweave.features.kernels.kernel import Kernel, check_not_negative, value
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import checked_csr, namespace, panels
-from labelweave.foundation.arrays.linear_algebra import add_to_diagonal, copied, is_foreign, like, to_numpy
+from labelweave.foundation.arrays.linear_algebra import beside, copied, is_foreign, set_diagonal, to_numpy
 from labelweave.model_files import storable
 from labelweave.model_files.schema import WIDTH, Number, count
 
@@ -51,11 +51,7 @@ class CosineKernel(Kernel):
         if not distances.are_same(rows, columns):
             return distances.dot_products(left, _of_length_one(columns), value_type(rows, columns))
         values = distances.dot_products(left, left, value_type(rows, rows))
-        if is_foreign(values):
-            own = namespace(values).linalg.diagonal(values)
-            add_to_diagonal(values, like(self._diagonal(rows), values) - own)
-        else:
-            np.fill_diagonal(values, self._diagonal(rows))
+        set_diagonal(values, self._diagonal(rows))
         return values
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
@@ -81,15 +77,12 @@ def _largest_sizes(features: FeatureMatrix) -> Array:
 
 def _of_length_one(features: FeatureMatrix) -> FeatureMatrix:
     table = features.data
-    made = FeatureMatrix._unchecked(copied(table) if is_foreign(table) else table.copy(), features.names)
-    entries = made.data.data if made.is_sparse else made.data
+    made = FeatureMatrix._unchecked(table.copy() if features.is_sparse else copied(table), features.names)
 
     def divide(by: Array) -> None:
+        entries = made.data.data if made.is_sparse else made.data
         of_entries = np.repeat(by, np.diff(made.data.indptr)) if made.is_sparse else by[:, None]
-        if is_foreign(entries):
-            entries[...] = entries / like(of_entries, entries)
-        else:
-            np.divide(entries, of_entries, out=entries)
+        entries /= beside(of_entries, entries)
 
     # first by powers of two, which is exact, so that no square underflows or overflows
     divide(np.ldexp(1.0, np.frexp(_largest_sizes(made))[1] - 1))

@@ -1,7 +1,6 @@
 """Dense linear algebra for any array library; with NumPy in panels: same bits for any number of threads."""
 
 from labelweave.foundation.arrays.linear_algebra import HOME as HOME
-from labelweave.foundation.arrays.linear_algebra import CholeskyFactor as CholeskyFactor
 from labelweave.foundation.arrays.linear_algebra import RowPanels as RowPanels
 from labelweave.foundation.arrays.linear_algebra import Workers as Workers
 from labelweave.foundation.arrays.linear_algebra import is_collection as is_collection
@@ -14,6 +13,7 @@ from labelweave.foundation.arrays.sparse_structure import check_sparse as check_
 from labelweave.foundation.arrays.sparse_structure import checked_csr as checked_csr
 from labelweave.foundation.arrays.sparse_structure import from_gaps as from_gaps
 from labelweave.foundation.arrays.sparse_structure import to_gaps as to_gaps
+from labelweave.foundation.arrays.tables import CholeskyFactor as CholeskyFactor
 from labelweave.foundation.arrays.tables import aligned_empty as aligned_empty
 from labelweave.foundation.arrays.tables import largest_columns as largest_columns
 from labelweave.foundation.arrays.tables import ratios as ratios

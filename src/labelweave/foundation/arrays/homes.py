@@ -21,25 +21,28 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays.linear_algebra import HOME, Home, is_foreign, namespace, placed, to_numpy
 
 _SHARE = 0.8  # of a device's free memory: the default budget
-_MODELS = "AutoLabelClassifier, MaxMarginClassifier, KernelLogisticClassifier or LowRankClassifier"
 
 
-def called_where_x_is(method: Callable[..., Any], self: Any, X: Any, *given: Any, **named: Any) -> Any:
-    """Call a method of an estimator at the home of X, with NumPy arguments; results return there."""
-    if not sklearn.get_config()["array_api_dispatch"]:
-        for value in filter(is_foreign, (X, *given, *named.values())):
-            if "cpu" not in str(value.device).lower():
-                raise ValueError(
-                    f"An array is on the device {value.device}, which NumPy cannot read; fit and predict "
-                    "within sklearn.config_context(array_api_dispatch=True), or pass NumPy arrays."
-                )
-        return method(self, X, *given, **named)
+def called_where_x_is(
+    method: Callable[..., Any], check: Callable[[Any], None], self: Any, X: Any, *given: Any, **named: Any
+) -> Any:
+    """Call a method of an estimator at the home of X, with NumPy arguments; results return there.
+
+    check: raises an error for an estimator that has no form there.
+    """
+    dispatches = sklearn.get_config()["array_api_dispatch"]
+    for value in filter(is_foreign, (X, *given, *named.values())):
+        if not dispatches and "cpu" not in str(value.device).lower():
+            raise ValueError(
+                f"An array is on the device {value.device}, which NumPy cannot read; fit and predict "
+                "within sklearn.config_context(array_api_dispatch=True), or pass NumPy arrays."
+            )
     arguments = [_here(value) for value in (X, *given)]
     options = {name: _here(value) for name, value in named.items()}
-    if not is_foreign(X):
+    if not (dispatches and is_foreign(X)):
         return method(self, *arguments, **options)
     with made_at(_home_of(X)):
-        require_form(self)
+        check(self)
         return _returned(method(self, *arguments, **options))
 
 
@@ -71,15 +74,6 @@ def refuse(what: str, otherwise: str) -> None:
 
 def library_of(home: Home) -> str:
     return str(home.xp.__name__).rpartition(".")[2]
-
-
-def require_form(estimator: Any) -> None:
-    """Raise ValueError at a home for an estimator that has no form there."""
-    model = estimator
-    while (inner := getattr(model, "estimator", None)) is not None:
-        model = inner
-    if not getattr(model, "_takes_devices", False):
-        refuse(type(model).__name__, f"pass X as a NumPy array, or use {_MODELS}")
 
 
 def _free_megabytes(device: Any) -> float | None:

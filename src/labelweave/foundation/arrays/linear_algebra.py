@@ -23,7 +23,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg as sl
 from threadpoolctl import ThreadpoolController
 
 from labelweave.foundation.arguments import ParameterError
@@ -35,7 +34,6 @@ PANEL = 512  # rows of a panel
 _NARROW = 128  # columns of a right factor up to which the transposed product is faster
 _ENTRIES = 2**15  # of each array in a panel: 256 KB in float64
 _SMALLEST, _LARGEST = 16, 4096  # rows
-_TILE, _DEVICE_TILE = 256, 2048  # columns of a Cholesky factor; each call on a device takes a while to start
 
 
 class Home(NamedTuple):
@@ -189,11 +187,40 @@ def length(table: Array) -> float:
     return float(norm(table))
 
 
-def add_to_diagonal(matrix: Array, amount: float) -> None:
+def add_to_diagonal(matrix: Array, amount: Any) -> None:
     if is_numpy(matrix):
         matrix[np.diag_indices(len(matrix))] += matrix.dtype.type(amount)
     else:
         matrix += amount * namespace(matrix).eye(matrix.shape[0], dtype=matrix.dtype, device=matrix.device)
+
+
+def beside(values: Array, table: Any) -> Array:
+    """Convert a NumPy array for arithmetic with a table: to another library, if the table is of one."""
+    return like(values, table) if is_foreign(table) else values
+
+
+def set_diagonal(matrix: Array, values: Array) -> None:
+    """Write NumPy's numbers (n,) to the diagonal of the first n columns of a matrix (n, m)."""
+    if is_numpy(matrix):
+        np.fill_diagonal(matrix, values)
+    else:
+        add_to_diagonal(matrix, like(values, matrix) - namespace(matrix).linalg.diagonal(matrix))
+
+
+def write_exponential(table: Array) -> None:
+    """Replace the numbers of a table by their exponentials."""
+    if is_numpy(table):
+        np.exp(table, out=table)
+    else:
+        table[...] = namespace(table).exp(table)
+
+
+def write_lesser(table: Array, most: float) -> None:
+    """Replace the numbers of a table that are above a limit by the limit."""
+    if is_numpy(table):
+        np.minimum(table, most, out=table)
+    else:
+        table[...] = namespace(table).clip(table, max=most)
 
 
 def eigh(matrix: Array) -> tuple[Array, Array]:
@@ -384,77 +411,6 @@ class RowPanels:
     def total(self, work: Callable[[slice], Array]) -> Array:
         """Sum a function over the blocks of rows, in order."""
         return np.asarray(np.sum(self.workers.map(lambda rows: to_numpy(work(rows)), self.slices), axis=0))
-
-
-class CholeskyFactor:
-    """The lower triangular C of ``matrix = C C^T`` (n, n), which overwrites its lower triangle.
-
-    Diagonal tiles are inverted, so that solves are matrix products.
-    Raises numpy.linalg.LinAlgError if the matrix is not positive definite.
-    """
-
-    def __init__(self, matrix: Array, workers: Workers) -> None:
-        self.table, self.workers = matrix, workers
-        self.is_cut = is_numpy(matrix)
-        self.tiles = panels(matrix.shape[0], _TILE if self.is_cut else _DEVICE_TILE)
-        self.inverses: list[Array] = []
-        for tile in self.tiles:
-            self._eliminate(tile)
-
-    def _eliminate(self, tile: slice) -> None:
-        """Factorize one block of columns and subtract its part from the columns to its right."""
-        table = self.table
-        inverse = _inverse_root(table[tile, tile])
-        self.inverses.append(inverse)
-        below = self._cut(tile.stop, table.shape[0], 2 * _TILE)
-
-        def column(part: slice) -> None:
-            table[part, tile] = table[part, tile] @ inverse.T
-
-        def trailing(part: slice) -> None:
-            to_the_left = slice(tile.stop, part.stop)
-            table[part, to_the_left] -= table[part, tile] @ table[to_the_left, tile].T
-
-        self.workers.each(column, below)
-        self.workers.each(trailing, below[::-1])  # the longest first
-
-    def solve(self, right: Array) -> Array:
-        """Solve ``matrix @ X = right`` for (n, p) right-hand sides, which are not changed."""
-        solution = copied(right)
-        for tile, inverse in zip(self.tiles, self.inverses, strict=True):
-            solution[tile, ...] = inverse @ solution[tile, ...]
-            self._take_off(solution, tile, (tile.stop, solution.shape[0]), transposed=False)
-        for tile, inverse in zip(self.tiles[::-1], self.inverses[::-1], strict=True):
-            solution[tile, ...] = inverse.T @ solution[tile, ...]
-            self._take_off(solution, tile, (0, tile.start), transposed=True)
-        return solution
-
-    def _take_off(self, solution: Array, tile: slice, others: tuple[int, int], *, transposed: bool) -> None:
-        known, table = solution[tile, ...], self.table
-
-        def one(part: slice) -> None:
-            solution[part, ...] -= (table[tile, part].T if transposed else table[part, tile]) @ known
-
-        self.workers.each(one, self._cut(*others, 4 * _TILE))
-
-    def _cut(self, start: int, stop: int, size: int) -> list[slice]:
-        size = size if self.is_cut else 4 * _DEVICE_TILE  # whose product is small compared with the table
-        return [slice(part.start + start, part.stop + start) for part in panels(stop - start, size)]
-
-
-def _inverse_root(corner: Array) -> Array:
-    """Return the inverse of the lower triangular Cholesky factor of a tile."""
-    if is_numpy(corner):
-        root = sl.cholesky(corner, lower=True, check_finite=False)
-        return np.asarray(sl.solve_triangular(root, np.eye(len(root), dtype=root.dtype), lower=True))
-    xp = namespace(corner)
-    try:
-        inverse: Array = xp.linalg.inv(xp.linalg.cholesky(corner))
-    except RuntimeError as error:  # PyTorch's
-        raise np.linalg.LinAlgError(str(error)) from error
-    if not xp.all(xp.isfinite(inverse)):  # CuPy's
-        raise np.linalg.LinAlgError("a tile is not positive definite")
-    return inverse
 
 
 def numbers_of(values: Any, name: str) -> Array:

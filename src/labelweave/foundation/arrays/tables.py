@@ -1,4 +1,4 @@
-"""Operations on tables in one memory pass: updates, inner products, ratios, cache-aligned memory.
+"""Operations on tables: updates, inner products and ratios in one memory pass, and Cholesky factors.
 
 NumPy converts float32 a few entries at a time (``einsum`` in float64: 3 to 6 GB/s measured); these loops
 run at the rate of the memory (25 to 30 GB/s).
@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.linalg as sl
 
 from labelweave.foundation.array_types import Array, Floats, PerRow
 from labelweave.foundation.arrays import linear_algebra
@@ -18,6 +19,7 @@ from labelweave.foundation.arrays.linear_algebra import Workers
 
 _AT_ONCE = 2**18  # entries: enough work for a thread, small enough to occupy every thread
 _LINE = 64  # bytes
+_TILE, _DEVICE_TILE = 256, 2048  # columns of a Cholesky factor; each call on a device takes a while to start
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -181,3 +183,76 @@ def _pair(left: Array, right: Array, rows: slice) -> tuple[Array, Array]:
     """Return a block of rows of both, contiguous and of one type, to limit the number of compiled loops."""
     wide = left.dtype if left.dtype == right.dtype == np.float32 else np.dtype(np.float64)
     return np.ascontiguousarray(left[rows], wide), np.ascontiguousarray(right[rows], wide)
+
+
+class CholeskyFactor:
+    """The lower triangular C of ``matrix = C C^T`` (n, n), which overwrites its lower triangle.
+
+    Diagonal tiles are inverted, so that solves are matrix products.
+    Raises numpy.linalg.LinAlgError if the matrix is not positive definite.
+    """
+
+    def __init__(self, matrix: Array, workers: Workers) -> None:
+        self.table, self.workers = matrix, workers
+        self.is_cut = linear_algebra.is_numpy(matrix)
+        self.tiles = linear_algebra.panels(matrix.shape[0], _TILE if self.is_cut else _DEVICE_TILE)
+        self.inverses: list[Array] = []
+        for tile in self.tiles:
+            self._eliminate(tile)
+
+    def _eliminate(self, tile: slice) -> None:
+        """Factorize one block of columns and subtract its part from the columns to its right."""
+        table = self.table
+        inverse = _inverse_root(table[tile, tile])
+        self.inverses.append(inverse)
+        below = self._cut(tile.stop, table.shape[0], 2 * _TILE)
+
+        def column(part: slice) -> None:
+            table[part, tile] = table[part, tile] @ inverse.T
+
+        def trailing(part: slice) -> None:
+            to_the_left = slice(tile.stop, part.stop)
+            table[part, to_the_left] -= table[part, tile] @ table[to_the_left, tile].T
+
+        self.workers.each(column, below)
+        self.workers.each(trailing, below[::-1])  # the longest first
+
+    def solve(self, right: Array) -> Array:
+        """Solve ``matrix @ X = right`` for (n, p) right-hand sides, which are not changed."""
+        solution = linear_algebra.copied(right)
+        for tile, inverse in zip(self.tiles, self.inverses, strict=True):
+            solution[tile, ...] = inverse @ solution[tile, ...]
+            self._take_off(solution, tile, (tile.stop, solution.shape[0]), transposed=False)
+        for tile, inverse in zip(self.tiles[::-1], self.inverses[::-1], strict=True):
+            solution[tile, ...] = inverse.T @ solution[tile, ...]
+            self._take_off(solution, tile, (0, tile.start), transposed=True)
+        return solution
+
+    def _take_off(self, solution: Array, tile: slice, others: tuple[int, int], *, transposed: bool) -> None:
+        known, table = solution[tile, ...], self.table
+
+        def one(part: slice) -> None:
+            solution[part, ...] -= (table[tile, part].T if transposed else table[part, tile]) @ known
+
+        self.workers.each(one, self._cut(*others, 4 * _TILE))
+
+    def _cut(self, start: int, stop: int, size: int) -> list[slice]:
+        size = size if self.is_cut else 4 * _DEVICE_TILE  # whose product is small compared with the table
+        return [
+            slice(part.start + start, part.stop + start) for part in linear_algebra.panels(stop - start, size)
+        ]
+
+
+def _inverse_root(corner: Array) -> Array:
+    """Return the inverse of the lower triangular Cholesky factor of a tile."""
+    if linear_algebra.is_numpy(corner):
+        root = sl.cholesky(corner, lower=True, check_finite=False)
+        return np.asarray(sl.solve_triangular(root, np.eye(len(root), dtype=root.dtype), lower=True))
+    xp = linear_algebra.namespace(corner)
+    try:
+        inverse: Array = xp.linalg.inv(xp.linalg.cholesky(corner))
+    except RuntimeError as error:  # PyTorch's
+        raise np.linalg.LinAlgError(str(error)) from error
+    if not xp.all(xp.isfinite(inverse)):  # CuPy's
+        raise np.linalg.LinAlgError("a tile is not positive definite")
+    return inverse

@@ -132,7 +132,8 @@ class CrossValidationLikelihood(Criterion):
     def __call__(self, theta: Array) -> CriterionValue:
         begin = time.perf_counter()
         prior, data = self.family.prior(theta), self.data
-        gram = prior.operator(data.make_gram, self.workers, ties_labels=data.ties_labels)
+        grams = [data.make_gram(term.kernel) for term in prior.terms]
+        gram = prior.operator(grams, self.workers, ties_labels=data.ties_labels)
         problem = KernelLikelihood(gram, self.training, self.settings.rank, self.settings.seed)
         inner = self.settings
         solver = NewtonConjugateGradient(inner.tol, inner.max_iter, inner.max_inner, inner.directions)

@@ -33,7 +33,6 @@ import scipy.linalg as sl
 
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels, RowsByRows
 from labelweave.foundation.arrays.linear_algebra import (
-    CholeskyFactor,
     Workers,
     add_to_diagonal,
     as_type,
@@ -44,6 +43,7 @@ from labelweave.foundation.arrays.linear_algebra import (
     like,
     to_numpy,
 )
+from labelweave.foundation.arrays.tables import CholeskyFactor
 
 _PENALTIES = np.logspace(-5, 1, 13)  # times the largest eigenvalue
 _NEGLIGIBLE = 1e-12  # of the largest eigenvalue

@@ -71,7 +71,7 @@ State.plain_with(CriterionValue)
 
 
 class EvaluationLog:
-    """Evaluates criteria and records the results; reuses evaluations of an earlier run."""
+    """Evaluations of criteria, of an earlier run first."""
 
     def __init__(
         self, earlier: SearchState | None = None, note: Callable[[SearchState], None] | None = None
@@ -81,14 +81,19 @@ class EvaluationLog:
         if not self.state.rounds == len(self.state.thetas) == len(self.state.evaluations):
             raise ValueError("a log does not have one evaluation of each theta")
 
-    def __call__(self, criterion: Callable[[Array], CriterionValue], theta: Array) -> CriterionValue:
+    def recalled(self, criterion: Callable[[Array], CriterionValue], theta: Array) -> CriterionValue | None:
+        """Return the next evaluation of an earlier run; None where it has no more, or of another theta."""
         state, here = self.state, self.position
         self.position += 1
-        if here < state.rounds and np.array_equal(state.thetas[here], theta):
-            if self.position == state.rounds and isinstance(criterion, MeanCriterion):
-                criterion.start_from(state.inner_states)
-            return state.evaluations[here]
-        found = criterion(theta)
+        if here >= state.rounds or not np.array_equal(state.thetas[here], theta):
+            return None
+        if self.position == state.rounds and isinstance(criterion, MeanCriterion):
+            criterion.start_from(state.inner_states)
+        return state.evaluations[here]
+
+    def add(self, criterion: Callable[[Array], CriterionValue], theta: Array, found: CriterionValue) -> None:
+        """Record an evaluation that was not recalled."""
+        state, here = self.state, self.position - 1
         self.state = SearchState(
             rounds=self.position,
             thetas=(*state.thetas[:here], theta.copy()),
@@ -97,7 +102,6 @@ class EvaluationLog:
         )
         if self.note is not None:
             self.note(self.state)
-        return found
 
 
 @dataclass(frozen=True)
@@ -226,7 +230,10 @@ class _Search:
         settings, trace = self.settings, self.trace
         if len(trace) >= settings.max_iter:
             raise _EndOfSearchError("iteration_limit")
-        found = self.log(self.criterion, theta)
+        found = self.log.recalled(self.criterion, theta)
+        if found is None:
+            found = self.criterion(theta)
+            self.log.add(self.criterion, theta, found)
         if not (np.isfinite(found.value) and np.isfinite(found.gradient).all()):
             found = found._replace(converged=False)
         self.last = _Point(theta.copy(), found)

@@ -38,10 +38,11 @@ from labelweave.problems.structured_margin import margin_model
 from labelweave.problems.structured_margin.label_sets import set_losses
 from labelweave.problems.structured_margin.margin_model import DualMoments, MarginModel, StructuredPoint
 from labelweave.solvers.frame import State, TraceRecord
-from labelweave.solvers.passes import pass_over
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 _ALL = slice(None)
+_SETTLED = 0.5  # the gap among cached labelings, as a share of the pass's, where sweeps without inference end
+_LIVE = 0.3  # the least gap of a row, as a share of the mean, for a visit in these sweeps
 _ROWS_AT_ONCE = 64
 _LEAST_BLOCKS = 20
 _ROWS_TO_MERGE = 2048
@@ -166,8 +167,22 @@ class StructuredMargin(MarginModel):
         self.recompute(point)
         self.rebalance(point)
 
-    def passed(self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int) -> float:
-        return pass_over(self, point, random, most_sweeps)
+    def passed(
+        self, point: DualMarginPoint, random: np.random.RandomState, most_sweeps: int,
+        some: Array | None = None,
+    ) -> float:  # fmt: skip
+        """Visit rows, all or some; see :meth:`~labelweave.solvers.passes.PassProblem.passed`."""
+        rows, own = (np.arange(self.n_rows), _ALL) if some is None else (some, some)
+        estimate = self.sweep(point, random.permutation(rows), among=own)
+        self.rebalance(point)
+        for _ in range(most_sweeps):
+            gaps = point.gaps[own]
+            live = random.permutation(rows[gaps > _LIVE * gaps.mean()])
+            settled = self.sweep(point, live, search=False, among=own)
+            self.rebalance(point)
+            if settled <= _SETTLED * estimate:
+                break
+        return estimate
 
     def sweep(
         self, point: DualMarginPoint, order: Array, search: bool = True, among: Array | slice = _ALL
