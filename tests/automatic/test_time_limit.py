@@ -60,7 +60,7 @@ def test_a_limit_that_is_not_met_changes_nothing(data):
 
 
 def test_the_plan_is_made_for_the_limit():
-    shape = Shape(5000, 50, 10, 50.0)
+    shape = Shape(2000, 50, 10, 50.0)
     plans = [make_plan(shape, None, budget, limit) for budget, limit in ((None, 1e9), (9.0, 1e9), (300, 9.0))]
     assert plans[0].seconds == make_plan(shape, None, None).seconds
     assert plans[1] == plans[2]
@@ -69,10 +69,10 @@ def test_the_plan_is_made_for_the_limit():
 
 
 def test_a_member_that_would_not_be_done_in_time_is_dropped_between_folds(data, monkeypatch):
-    """Tasks take a second each, and one passes between two of them; the first member has 17."""
+    """Tasks take a second each, and one passes between two of them; the first member has 18."""
     monkeypatch.setattr(members, "time", Clock())
     steps = Count()
-    model = lw.AutoLabelClassifier(members=[lw.LowRankClassifier(1), "linear"], time_limit=42)
+    model = lw.AutoLabelClassifier(members=[lw.LowRankClassifier(1), "linear"], time_limit=44)
     with pytest.warns(UserWarning, match="after 1 of 2 members"):
         model.set_callbacks(steps).fit(*data)
     assert model.plan_["members"] == ["linear", "LowRankClassifier"]

@@ -84,8 +84,6 @@ def _fit_together(
 class _MembersOnWorkers(Members):
     """Members whose fits are tasks; the table on the client has no features."""
 
-    trees_a_task = 25
-
     def __init__(
         self, table: TrainingTable, client: Client, rows: Future, given: dict[str, Any], *, is_verbose: bool
     ) -> None:

@@ -1,11 +1,14 @@
-"""Forests as arrays, independent of the library that trained them: the leaf of each row in every tree."""
+"""Forests as arrays, independent of the library that trained them: the leaf of each row in every tree.
+
+Trees are grown by least squares of all targets together (Breiman, "Random forests", 2001), on values in bins.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,6 +19,7 @@ from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Numbers, count, is_bounded, places
 
 _NUMBERS_AT_ONCE = 131_072  # of dense rows that pass the trees one by one: 512 KB of cache
+_BINS, _COLUMNS_AT_ONCE = 64, 32
 _LARGEST = float(np.finfo(np.float32).max)
 _TYPES = np.int64, np.int32, np.float64, np.int32, np.bool_  # as of_trees makes arrays
 
@@ -150,3 +154,47 @@ def single(data: Any) -> Array:
     """Convert rows to dense single precision, as trees compare them; larger values are clipped."""
     table = data.toarray() if sp.issparse(data) else data
     return np.ascontiguousarray(np.clip(table, -_LARGEST, _LARGEST), dtype=np.float32)
+
+
+class BinnedRows(NamedTuple):
+    """Rows to grow trees on, with the bins of their values.
+
+    codes (d, n): the bin of each value, in the order of values; at most 64 per feature.
+    least, most (d, bins): the values at both ends of a bin.
+    """
+
+    codes: Array
+    least: Array
+    most: Array
+
+    @classmethod
+    def of_rows(cls, data: Any) -> BinnedRows:
+        """Divide the distinct values of every feature into bins of equal size."""
+        n, d = data.shape
+        data = data.tocsc() if sp.issparse(data) else data
+        codes, ends = np.empty((d, n), np.uint8), np.zeros((2, d, _BINS))
+        for columns in panels(d, _COLUMNS_AT_ONCE):
+            for feature, column in enumerate(single(data[:, columns].T), columns.start):
+                values = np.unique(column)
+                size = min(_BINS, len(values))
+                starts = np.arange(size) * len(values) // size
+                ends[:, feature, :size] = values[starts], values[np.append(starts[1:], len(values)) - 1]
+                codes[feature] = np.searchsorted(values[starts[1:]], column, side="right")
+        return cls(codes, *ends)
+
+    def grown(self, targets: Array, weights: Array, seed: int) -> Forest:
+        """Grow a tree on a bootstrap sample of the rows of positive weight.
+
+        targets (n, k): in single precision.
+        """
+        from labelweave.foundation.loops.tables import grow_tree
+
+        (d, n), random, rows = self.codes.shape, np.random.RandomState(seed), np.flatnonzero(weights)
+        drawn = weights * np.bincount(rows[random.randint(0, len(rows), len(rows))], minlength=n)
+        feature, (ends, children) = np.empty(2 * n, np.int32), np.zeros((2, 2 * n, 2), np.int32)
+        sizes, state = (_BINS, max(1, int(d**0.5))), np.uint64(random.randint(1, 2**63))
+        m = grow_tree(self.codes, targets, drawn.astype(np.float32), *sizes, state, feature, ends, children)
+        feature, ends, children = feature[:m].copy(), ends[:m], children[:m].copy()
+        threshold = 0.5 * (self.most[feature, ends[:, 0]] + self.least[feature, ends[:, 1]])
+        threshold[feature < 0], children[feature < 0] = 0.0, -1
+        return Forest(d, np.zeros(1, np.int64), feature, threshold, children, np.zeros(m, np.bool_))

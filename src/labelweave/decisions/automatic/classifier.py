@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from numbers import Integral
 from typing import Any, ClassVar, Literal, Self
 
@@ -25,7 +24,7 @@ from labelweave.decisions.automatic.combination import (
 )
 from labelweave.decisions.automatic.given import named_members, names_of_members
 from labelweave.decisions.automatic.label_sets import KnownSets, most_probable, value_of_sets
-from labelweave.decisions.automatic.members import maker_of, plan_that_pays
+from labelweave.decisions.automatic.members import maker_of, max_margin_pays
 from labelweave.decisions.automatic.plan import ROWS_TO_CROSS_FIT, Plan, make_plan
 from labelweave.decisions.automatic.scorers import CombinedScorer
 from labelweave.decisions.automatic.table import (
@@ -84,12 +83,11 @@ class AutoLabelClassifier(LabelClassifier):
     4.  "forest": trees grown on all labels together, a fifth of them without the rows of each fold; the
         label shares in the leaves are averaged.
     5.  "rbf+forest": ridge regression with the mean of the RBF kernel and the share of trees in which two
-        rows end in the same leaf.
+        rows end in the same leaf, where there are at most 2,000 rows.
     6.  "max-margin": :class:`MaxMarginClassifier`, linear, with the best of four C, or of two with balanced
         classes where a label is positive in fewer than one row in a hundred; "linear", a ridge regression,
-        for dense data that are too large for it.  Forests, and this model of dense rows, that would take more
-        than 20 seconds are omitted unless they lower the error on a sample of 2,000 rows by a thousandth per
-        second.
+        for dense data that are too large for it.  A max-margin model of dense rows that would take more than
+        20 seconds is omitted unless it lowers the error on a sample of 2,000 rows by a thousandth per second.
     7.  Penalties minimize the out-of-fold squared error.
     8.  A member's out-of-fold scores become log-odds by one logistic curve per label; curves of rare labels
         are shrunk toward the others.  The model's score is a weighted sum of log-odds.  The weights are
@@ -312,8 +310,9 @@ class AutoLabelClassifier(LabelClassifier):
     def _draws_folds(self) -> bool:
         return self.cv is None or isinstance(self.cv, Integral)
 
-    def _plan(self, rows: ReadRows, members: tuple[str, ...], dropped: Collection[str] = ()) -> Plan:
-        return make_plan(rows.shape, members or None, self.time_budget, self.time_limit, dropped)
+    def _plan(self, rows: ReadRows, members: tuple[str, ...], *, has_max_margin: bool = True) -> Plan:
+        limits = self.time_budget, self.time_limit
+        return make_plan(rows.shape, members or None, *limits, has_max_margin=has_max_margin)
 
     def _drawn_seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -327,8 +326,9 @@ class AutoLabelClassifier(LabelClassifier):
         table = TrainingTable(
             self._scaled(features), targets, weights, folds, *sizes, leaves_folds_out, groups
         )
-        if isinstance(self.members, str):
-            plan = plan_that_pays(table, rows.shape, plan, partial(self._plan, rows, ()))
+        is_tried = isinstance(self.members, str) and "max-margin" in plan.members
+        if is_tried and not max_margin_pays(table, rows.shape):
+            plan = self._plan(rows, (), has_max_margin=False)
         return replace(table, n_trees=plan.trees, pivots=plan.pivots), plan
 
     def _read_weighted(self, X: Any, sample_weight: Any) -> tuple[FeatureMatrix, Array]:

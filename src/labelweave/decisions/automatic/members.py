@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache, cached_property
-from typing import Any, ClassVar, Literal
+from functools import cache, cached_property, partial
+from typing import Any, Literal
 
 import numpy as np
 import scipy.linalg as sl
+from joblib import effective_n_jobs
 
 from labelweave.decisions.automatic.combination import cross_fitted
 from labelweave.decisions.automatic.given import (
@@ -29,8 +30,6 @@ from labelweave.decisions.automatic.plan import (
     ROWS_FOR_TRIAL,
     ROWS_FOR_WIDTH,
     ROWS_TO_CROSS_FIT,
-    TREES_FOR_TRIAL,
-    Plan,
     Shape,
 )
 from labelweave.decisions.automatic.scorers import ForestScorer
@@ -38,12 +37,12 @@ from labelweave.decisions.automatic.table import Member, TrainingTable
 from labelweave.estimators.journal import FitProgress
 from labelweave.estimators.scorers import Scorer, kernel_scorer
 from labelweave.features import FeatureMatrix, ForestKernel, Kernel, LinearKernel, RBFKernel, ScaledKernel
-from labelweave.features.forest import Forest, single
+from labelweave.features.forest import BinnedRows, Forest
 from labelweave.features.gram import incomplete_cholesky
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.array_types import Array, Floats, RowsByLabels
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.arrays.linear_algebra import placed
+from labelweave.foundation.arrays.linear_algebra import placed, to_numpy
 from labelweave.foundation.config import PartInterrupted, note_interrupt
 from labelweave.problems.hyperparameters.out_of_fold import OutOfFoldFactorRidge, OutOfFoldRidge, product
 
@@ -65,13 +64,11 @@ class Members:
     What is fitted to the rows of a fold is a function of the table and small values, so that it may be
     computed in another process; then the table here needs no features.
     given: estimators by member name.
-    trees_a_task: how many trees of a forest one call grows; None for all.
     """
 
     table: TrainingTable
     on_step: Callable[[str], object] = str
     given: dict[str, Any] = field(default_factory=dict)
-    trees_a_task: ClassVar[int | None] = None
 
     def make_some(self, names: Sequence[str], progress: FitProgress) -> tuple[list[Member], list[float], str]:
         """Fit one member after another, until all are complete or an interrupt or a callback stops it.
@@ -133,13 +130,13 @@ class Members:
     def _folds(self) -> list[int]:
         return [int(fold) for fold in np.unique(self.table.folds)]
 
-    @property
-    def trees_a_fold(self) -> int:
-        return -(-self.table.n_trees // len(self._folds))
-
     @cached_property
     def _width(self) -> Any:
         return self.submit(choose_width, step="width")
+
+    @cached_property
+    def _binned(self) -> Any:
+        return self.submit(binned)
 
     @cached_property
     def _forests(self) -> list[Any]:
@@ -148,26 +145,25 @@ class Members:
         return [*grown, self.submit(in_one_forest, grown)]
 
     def _forest(self, place: int, fold: int) -> Any:
-        n, targets = self.trees_a_fold, self.submit(tree_targets, fold)
-        size = self.trees_a_task or n
-        groups = [(place * n + first, min(size, n - first)) for first in range(0, n, size)]
-        grown = [self.submit(grow, targets, fold, *group, step="forest") for group in groups]
-        return self.submit(in_one_forest, grown)
+        n = -(-self.table.n_trees // len(self._folds))
+        targets = self.submit(tree_targets, fold)
+        return self.submit(grow, self._binned, targets, fold, place * n, n, step="forest")
 
     def _ridge(self, name: str, kernel: Any, forests: list[Any] | None = None) -> tuple[list[Any], Any]:
         """Fit ridge regressions, with one penalty for all folds."""
         folds = self._folds
         forests = forests or [None] * (len(folds) + 1)
         near = self.submit(likely_penalties, folds[0], kernel, forests[0])
+        shared = self.submit(factored, kernel) if forests[0] is None else None
         tables = [
-            self.submit(ridge_scores, fold, kernel, forest, near, step=name)
+            self.submit(ridge_scores, fold, kernel, forest, near, shared, step=name)
             for fold, forest in zip(folds, forests[:-1], strict=True)
         ]
         errors = [self.submit(squared_errors, *one) for one in zip(folds, tables, strict=True)]
         best = self.submit(least, errors)
         scores = [self.submit(picked, one, best) for one in tables]
         del tables  # several times as large
-        return scores, self.submit(ridge_fit, near, best, kernel, forests[-1], step=name)
+        return scores, self.submit(ridge_fit, near, best, kernel, forests[-1], shared, step=name)
 
     def _estimators(self, name: str, candidates: Any, n_candidates: int) -> tuple[list[Any], Any]:
         """Fit estimators to the other rows of every fold, and the best of them to all rows.
@@ -200,8 +196,6 @@ class TimeIsUp(PartInterrupted):
 class TimedMembers(Members):
     """Fits the first member, and others that can be complete and combined within a number of seconds."""
 
-    trees_a_task = 25
-
     def __init__(self, table: TrainingTable, given: dict[str, Any], begin: float, seconds: float) -> None:
         super().__init__(table, given=given)
         parts = _PARTS if len(table.targets) <= ROWS_TO_CROSS_FIT else 1
@@ -220,8 +214,7 @@ class TimedMembers(Members):
         ends = begin + self._seconds.get(function, 0.0) + slowness * self._combination
         if self._has_one and ends > self._until:
             raise TimeIsUp
-        is_part = function is grow and sum(given[-2:]) % self.trees_a_fold  # of a step that counts once
-        found = super().submit(function, *given, step="" if is_part else step)
+        found = super().submit(function, *given, step=step)
         self._seconds[function] = time.perf_counter() - begin
         return found
 
@@ -293,42 +286,70 @@ def likely_penalties(table: TrainingTable, fold: int, kernel: Kernel, forest: Fo
     return _PENALTIES[max(0, best - 2) : best + 3]
 
 
-def members_to_drop(table: TrainingTable, shape: Shape, plan: Plan) -> set[str]:
-    """Return costly members that do not lower the error of a sample by a thousandth per second."""
-    costs = {"forest": shape.of_forest(plan.trees)}
-    if not shape.is_sparse:  # where they are the first member
-        costs["max-margin"] = shape.of_max_margin()
-    least = {name: cost / _SECONDS_TO_GAIN for name, cost in costs.items() if name in plan.members}
-    tried = {name: gain for name, gain in least.items() if gain >= _LEAST_GAIN}
-    if not tried:
-        return set()
+def max_margin_pays(table: TrainingTable, shape: Shape) -> bool:
+    """Return whether the member is cheap, or lowers the error of a sample by a thousandth per second.
+
+    With sparse rows it is the first member, and not in question.
+    """
+    least = shape.of_max_margin() / _SECONDS_TO_GAIN
+    if shape.is_sparse or least < _LEAST_GAIN:
+        return True
     some = sample(table, ROWS_FOR_TRIAL, MOST_TARGETS)
-    some = replace(some, n_trees=TREES_FOR_TRIAL, pivots=min(table.pivots, PIVOTS_FOR_TRIAL))
+    some = replace(some, pivots=min(table.pivots, PIVOTS_FOR_TRIAL))
     makes = Members(some)
     first = makes.make("rbf").scores
     alone = some.loss(cross_fitted(some, [first]))
-    both = {name: some.loss(cross_fitted(some, [first, makes.make(name).scores])) for name in tried}
-    return {name for name, gain in tried.items() if both[name] >= (1.0 - gain) * alone}
+    return some.loss(cross_fitted(some, [first, makes.make("max-margin").scores])) < (1.0 - least) * alone
 
 
-def plan_that_pays(
-    table: TrainingTable, shape: Shape, plan: Plan, plan_without: Callable[[set[str]], Plan]
-) -> Plan:
-    """Return a plan, or another one, without members that do not pay."""
-    dropped: set[str] = set()
-    while more := members_to_drop(table, shape, plan):
-        dropped |= more
-        plan = plan_without(dropped)
-    return replace(plan, seconds=plan.seconds + shape.of_trial(dropped)) if dropped else plan
+@dataclass(frozen=True)
+class KernelFactor:
+    """A low-rank factor of a kernel matrix, which no label has an influence on: all folds share it.
+
+    factor (n, r): its rows of ``support`` (r,) are the lower triangle.
+    products: weighted inner products of its columns over the rows of each fold, (r, r).
+    """
+
+    support: Array
+    factor: Array
+    products: dict[int, Array]
+
+    def ridge(self, table: TrainingTable, fold: int | None) -> OutOfFoldFactorRidge:
+        """Return ridge regressions on the rows of the other folds, or of all for None."""
+        rows = slice(None) if fold is None else table.split(fold)[0]
+        ridge = OutOfFoldFactorRidge(placed(self.factor[rows]), table.weights[rows])
+        products = [one for key, one in self.products.items() if key != fold]
+        ridge.use_products(placed(np.sum(products, axis=0)))
+        return ridge
+
+
+def factored(table: TrainingTable, kernel: Kernel) -> KernelFactor | None:
+    """Factor the kernel matrix of more rows than pivots."""
+    if len(table.targets) <= table.pivots:
+        return None
+    source = KernelSource(kernel, table.features.placed())
+    found = incomplete_cholesky(source, table.pivots, Workers(), table.seed)
+    products = {}
+    for fold in np.unique(table.folds).tolist():
+        rows = np.flatnonzero(table.folds == fold)
+        part = placed(np.sqrt(table.weights[rows])[:, None] * found.factor[rows])
+        products[fold] = to_numpy(part.T @ part)
+    return KernelFactor(found.active_rows, found.factor, products)
 
 
 def ridge_scores(
-    table: TrainingTable, fold: int, kernel: Kernel, forest: Forest | None, penalties: Floats
-) -> Array:
+    table: TrainingTable, fold: int, kernel: Kernel, forest: Forest | None, penalties: Floats,
+    shared: KernelFactor | None,
+) -> Array:  # fmt: skip
     """Score the rows of a fold with ridge regressions on the others: shape (penalties, n, L)."""
     train, held = table.split(fold)
-    ridge = KernelRidge(_blended(kernel, forest), table.rows(train))
-    return ridge.scores(table.features.rows(held), penalties)
+    if shared is None:
+        alone = KernelRidge(_blended(kernel, forest), table.rows(train))
+        return alone.scores(table.features.rows(held), penalties)
+    targets, ridge = table.targets[train], shared.ridge(table, fold)
+    fits = (ridge.coefficients(targets, float(penalty)) for penalty in penalties)
+    block = placed(shared.factor[held])
+    return np.stack([product(block, found) + intercepts for found, intercepts in fits])
 
 
 def squared_errors(table: TrainingTable, fold: int, scores: Array) -> Array:
@@ -347,14 +368,16 @@ def picked(_: TrainingTable, scores: Array, best: int) -> RowsByLabels:
 
 
 def ridge_fit(
-    table: TrainingTable, penalties: Floats, best: int, kernel: Kernel, forest: Forest | None
-) -> tuple[Scorer, str]:
+    table: TrainingTable, penalties: Floats, best: int, kernel: Kernel, forest: Forest | None,
+    shared: KernelFactor | None,
+) -> tuple[Scorer, str]:  # fmt: skip
     """Fit ridge regressions to all rows; also return the kernel and penalty, in words."""
     words = "linear kernel" if isinstance(kernel, LinearKernel) else f"{kernel}"
     if forest is not None:
         words = f"half of {words} and of the share of trees in one leaf"
     penalty = float(penalties[best])
-    return KernelRidge(_blended(kernel, forest), table).scorer(penalty), f"{words}, penalty {penalty:.3g}"
+    ridge = KernelRidge(_blended(kernel, forest), table, shared)
+    return ridge.scorer(penalty), f"{words}, penalty {penalty:.3g}"
 
 
 def _blended(kernel: Kernel, forest: Forest | None) -> Kernel:
@@ -374,16 +397,16 @@ def forest_fit(table: TrainingTable, forest: Forest) -> tuple[Scorer, str]:
 class KernelRidge:
     """Ridge regressions of all labels, exact for few rows, else on some columns of the kernel matrix."""
 
-    def __init__(self, kernel: Kernel, table: TrainingTable) -> None:
+    def __init__(self, kernel: Kernel, table: TrainingTable, shared: KernelFactor | None = None) -> None:
         self.kernel, self.table = kernel, table
-        features, n = table.features.placed(), len(table.targets)
-        if n <= table.pivots:
-            self.support, self.triangle = np.arange(n), None
+        found = shared or factored(table, kernel)
+        if found is None:
+            features = table.features.placed()
+            self.support, self.triangle = np.arange(len(table.targets)), None
             self.ridge: OutOfFoldRidge = OutOfFoldRidge(kernel.block(features, features), table.weights)
             return
-        found = incomplete_cholesky(KernelSource(kernel, features), table.pivots, Workers(), table.seed)
-        self.support, self.triangle = found.active_rows, found.factor[found.active_rows]
-        self.ridge = OutOfFoldFactorRidge(placed(found.factor), table.weights)
+        self.support, self.triangle = found.support, found.factor[found.support]
+        self.ridge = found.ridge(table, None)
 
     def _coefficients(self, penalty: float) -> tuple[Array, Array]:
         found, intercepts = self.ridge.coefficients(self.table.targets, penalty)
@@ -411,24 +434,33 @@ def filled_targets(table: TrainingTable) -> RowsByLabels:
 
 
 def tree_targets(table: TrainingTable, fold: int) -> Array:
-    """Return the targets of trees: all labels, projected if many, with missing entries at their means."""
-    targets = filled_targets(table.rows(table.split(fold)[0]))
+    """Return the targets of trees: all labels, projected if many, with missing entries at their means.
+
+    Those of the fold's rows are 0.
+    """
+    rows = table.split(fold)[0]
+    targets = filled_targets(table.rows(rows))
     targets = targets - targets.mean(axis=0)
     if targets.shape[1] > MOST_TARGETS:
         _, vectors = sl.eigh(targets.T @ targets)
         targets = targets @ vectors[:, -MOST_TARGETS:]
-    return np.asarray(targets.squeeze(axis=1) if targets.shape[1] == 1 else targets)
+    found = np.zeros((len(table.targets), targets.shape[1]), np.float32)
+    found[rows] = targets
+    return found
 
 
-def grow(table: TrainingTable, targets: Array, fold: int, first: int, n_trees: int) -> Forest:
-    """Grow some trees of a forest, starting at number ``first``."""
-    from sklearn.ensemble import RandomForestRegressor
+def binned(table: TrainingTable) -> BinnedRows:
+    return BinnedRows.of_rows(table.features.data)
 
-    table, random = table.rows(table.split(fold)[0]), np.random.RandomState(table.seed)
-    random.randint(np.iinfo(np.int32).max, size=first)  # the seeds of the trees before
-    trees = RandomForestRegressor(n_trees, max_features="sqrt", random_state=random, n_jobs=table.n_jobs)
-    trees.fit(single(table.features.data), targets, table.weights)
-    return Forest.of_trees([tree.tree_ for tree in trees.estimators_])
+
+def grow(
+    table: TrainingTable, binned: BinnedRows, targets: Array, fold: int, first: int, n_trees: int
+) -> Forest:
+    """Grow some trees of a forest without the rows of a fold, starting at number ``first``."""
+    weights = np.where(table.folds == fold, 0.0, table.weights)
+    seeds = np.random.RandomState(table.seed).randint(2**31 - 1, size=first + n_trees)[first:].tolist()
+    with Workers(effective_n_jobs(table.n_jobs)).running() as workers:
+        return Forest.joined(workers.map(partial(binned.grown, targets, weights), seeds))
 
 
 def in_one_forest(_: TrainingTable, parts: list[Forest]) -> Forest:

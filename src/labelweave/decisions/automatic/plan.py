@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass, replace
 from math import log2
 
@@ -12,17 +11,17 @@ from labelweave.labels import LabelMatrix
 MEMBERS = ("linear", "max-margin", "rbf", "forest", "rbf+forest")
 
 _FOLDS = 5
-_TREES, _FEWEST_TREES = 500, 100
+_TREES, _FEWEST_TREES, _GROWING = 500, 100, 12.0  # the last: seconds, of all trees of many rows
 _PIVOTS = 2000
 _PIVOT_NUMBERS = 200_000_000  # of a factor, 1.6 GB
 _TREE_NUMBERS = 100_000_000  # features of the dense array for trees, 400 MB
 ROWS_FOR_WIDTH, _LABELS_FOR_WIDTH, ROWS_FOR_SCALING = 1500, 100, 1000
-ROWS_FOR_TRIAL, TREES_FOR_TRIAL, PIVOTS_FOR_TRIAL, MOST_TARGETS = 2000, 100, 500, 16  # of a forest
+ROWS_FOR_TRIAL, PIVOTS_FOR_TRIAL, MOST_TARGETS = 2000, 500, 16  # of a max-margin model; of trees
 # the cost model: operations per second of one typical core, so that every machine makes the same plan
 _MULTIPLICATIONS = 1e10
 _SPECTRUM, _SOLUTIONS = 2.0, 0.75  # of an eigendecomposition, of fits of all penalties: cubes of rows
-_WIDTHS, _SPLITS = 4, 4.5e7  # candidate widths; feature values per second that growing trees reads
-_LEAVES = 3e-8  # seconds per row, tree and label, to look up the labels of leaves
+_WIDTHS, _SPLITS = 4, 1.6e9  # candidate widths; targets per second that growing trees adds
+_LEAVES, _LEAF_LABELS = 1e-6, 3e-9  # seconds per row and tree to find leaves; per label, to look up theirs
 _SHARED = 1e-9  # seconds per row, pivot and tree, to count the trees where both share a leaf
 _MARGINS, _WEIGHTED_MARGINS = 4, 2  # values of C, and with balanced classes for rare labels
 _SWEEPS, _LOOKS = 40, 20  # of coordinate ascent over the rows; other operations, in numbers of a row
@@ -31,7 +30,7 @@ _PENALTIES, _ROUNDS = 5, 20  # of ridge regressions; of conjugate gradients wher
 _ENTRIES, _ENTRIES_CROSSED = 5e-6, 1.5e-5  # seconds per row and label, to combine members
 _USUAL_SECONDS = 300.0
 RARE = 0.01  # of the rows
-_START, _TREE = 0.7, 7e-4  # seconds of the smallest fit, and of one tree of few rows
+_START, _TREE = 0.7, 2e-4  # seconds of the smallest fit, and of one tree of few rows
 
 
 @dataclass(frozen=True)
@@ -89,12 +88,15 @@ class Shape:
 
     def of_ridge(self, pivots: int) -> float:
         m, fits = min(self.n, pivots), float(_PENALTIES * self.labels)
-        work = _SOLUTIONS * m**3 + self.n * m * (0.5 * self.filled + 0.75 * (m * (self.n > m) + fits))
+        work, shared = _SOLUTIONS * m**3 + self.n * m * (0.5 * self.filled + 0.75 * fits), 0.0
+        if self.n > m:  # folds share a factor
+            work = _SOLUTIONS * m**3 + self.n * m * self.labels
+            shared = self.n * m * (0.5 * self.filled + 1.5 * m)
         if self.missing > 0:  # imputed, by one system per label or by rounds of products
             work += _SPECTRUM * m**3 + fits * (
                 2.0 * self.n * m * _ROUNDS if self.n > m else (self.missing * m) ** 3 / 3.0
             )
-        return (self.folds + 1) * work / _MULTIPLICATIONS
+        return ((self.folds + 1) * work + shared) / _MULTIPLICATIONS
 
     def of_width(self, pivots: int) -> float:
         m = min(self.n, pivots, ROWS_FOR_WIDTH)
@@ -104,15 +106,20 @@ class Shape:
             / _MULTIPLICATIONS
         )
 
-    def of_forest(self, trees: int) -> float:
-        looks: float = self.n * max(1.0, log2(self.n)) * max(1.0, self.d**0.5) * (3 + min(self.labels, 16))
-        return trees * (_TREE + looks / 10 / _SPLITS + _LEAVES * self.n * self.labels)
+    def _of_growing(self) -> float:
+        """Predict the seconds that one tree takes to grow."""
+        splits = self.n * log2(max(2, self.n)) * self.d**0.5 * (3 + min(self.labels, MOST_TARGETS))
+        return _TREE + float(splits) / _SPLITS
 
-    def of_trial(self, tried: Collection[str]) -> float:
+    def most_trees(self) -> int:
+        return max(_FEWEST_TREES, min(_TREES, int(_GROWING / self._of_growing())))
+
+    def of_forest(self, trees: int) -> float:
+        return trees * (self._of_growing() + self.n * (_LEAVES + _LEAF_LABELS * self.labels))
+
+    def of_trial(self) -> float:
         some = replace(self, n=min(self.n, ROWS_FOR_TRIAL), labels=min(self.labels, MOST_TARGETS))
-        seconds = some.of_ridge(PIVOTS_FOR_TRIAL) + some.of_width(PIVOTS_FOR_TRIAL)
-        seconds += some.of_forest(TREES_FOR_TRIAL) if "forest" in tried else 0.0
-        return seconds + (some.of_max_margin() if "max-margin" in tried else 0.0)
+        return some.of_ridge(PIVOTS_FOR_TRIAL) + some.of_width(PIVOTS_FOR_TRIAL) + some.of_max_margin()
 
     def of_max_margin(self) -> float:
         margins = _MARGINS + _WEIGHTED_MARGINS * self.has_rare
@@ -143,31 +150,34 @@ def make_plan(
     members: tuple[str, ...] | None,
     time_budget: float | None,
     time_limit: float | None = None,
-    dropped: Collection[str] = (),
+    *,
+    has_max_margin: bool = True,
 ) -> Plan:
     """Choose what is fitted: the whole plan if there is time, else a smaller one, step by step.
 
     members: names of those to fit; None for all that suit the data, fewer if there is little time.
     time_budget: seconds; None for 300.  The cheapest plan is used if no plan fits the budget.
     time_limit: an upper limit in seconds; the cheapest member comes first, as later ones may be incomplete.
-    dropped: members that do not pay.
+    has_max_margin: False if that member, after a trial, does not pay.
     """
     is_given = members is not None
     if members is None:
         is_large = shape.n * shape.d > _TREE_NUMBERS
         linear = "linear" if is_large and not shape.is_sparse else "max-margin"
         members = (linear, "rbf")
-        if not is_large and "forest" not in dropped:
-            forests = "rbf", "forest", "rbf+forest"
+        if not is_large:
+            forests = "rbf", "forest", *(["rbf+forest"] if shape.n <= _PIVOTS else [])
             members = (linear, *forests) if shape.is_sparse else (*forests, linear)
-        members = tuple(name for name in members if name not in dropped)
+        members = tuple(name for name in members if name != "max-margin" or has_max_margin)
     fewer, fewest = (members, members) if is_given else (members[:2], members[:1])
     pivots = max(100, min(_PIVOTS, _PIVOT_NUMBERS // max(1, shape.n)))
+    trees = shape.most_trees()
+    fewer_trees = max(_FEWEST_TREES, trees // 3)
     sizes = [
-        (members, _TREES, pivots),
-        (members, _TREES // 3, pivots),
-        (members, _TREES // 3, 1000),
-        (fewer, _TREES // 3, 1000),
+        (members, trees, pivots),
+        (members, fewer_trees, pivots),
+        (members, fewer_trees, 1000),
+        (fewer, fewer_trees, 1000),
         (fewer, _FEWEST_TREES, 500),
         (fewest, _FEWEST_TREES, 500),
         (fewest, _FEWEST_TREES, 200),
@@ -177,6 +187,8 @@ def make_plan(
     most = _USUAL_SECONDS if time_budget is None else time_budget
     most = most if time_limit is None else min(most, time_limit)
     found = next((plan for plan in plans if plan.seconds <= most), plans[-1])
+    if not has_max_margin:
+        found = replace(found, seconds=found.seconds + shape.of_trial())
     if time_limit is None:
         return found
     costs = {name: shape.of(replace(found, members=(name,))) for name in found.members}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from labelweave.foundation.loops.compiling import LOOP, njit
+from labelweave.foundation.loops.compiling import INNER, LOOP, njit
 
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
@@ -131,3 +131,108 @@ def find_leaves(rows, roots, feature, threshold, children, missing_left, leaves)
                 is_left = missing_left[node] if np.isnan(value) else value <= threshold[node]
                 node = children[node, 0] if is_left else children[node, 1]
             leaves[i, t] = node
+
+
+# sums over targets may be split into lanes
+@njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+def grow_tree(codes, targets, weights, n_bins, n_tried, seed, feature, ends, children):
+    """Grow a regression tree of many targets by least squares; return the number of its nodes.
+
+    codes (d, n): the bin of each value, below ``n_bins``, in the order of values.
+    targets (n, k), weights (n,): in single precision; rows of weight 0 take no part.
+    n_tried: features to try per node, drawn by ``seed``, not 0; more until one is not constant.
+    feature, ends, children: filled as in :func:`find_leaves`; ``ends`` (m, 2) has the last bin of the first
+        child and the first bin of the second one, among the node's rows.
+    """
+    d, k = len(codes), targets.shape[1]
+    rows = np.flatnonzero(weights).astype(np.int32)
+    begins, stops = np.zeros(2 * len(rows), np.int64), np.full(2 * len(rows), len(rows))
+    order, spare, filled = np.arange(d), np.empty(len(rows), np.int32), np.empty(n_bins, np.int64)
+    here, own = np.empty((len(rows), k), np.float32), np.empty(len(rows), np.float32)
+    sums, counts = np.empty((n_bins, k), np.float32), np.zeros(n_bins, np.float32)
+    total, left = np.empty(k, np.float32), np.empty(k, np.float32)
+    n_nodes, node = 1, 0
+    while node < n_nodes:
+        first, m = begins[node], stops[node] - begins[node]
+        weight, square, differs = np.float32(0.0), np.float32(0.0), False
+        total[:] = 0
+        for i in range(m):
+            row = rows[first + i]
+            own[i] = weights[row]
+            weight += own[i]
+            for j in range(k):
+                here[i, j] = own[i] * targets[row, j]
+                total[j] += here[i, j]
+                differs |= targets[row, j] != targets[rows[first], j]
+        for j in range(k):
+            square += total[j] * total[j]
+        best, feature[node] = -np.inf, -1
+        for place in range(d if differs else 0):
+            if place >= n_tried and feature[node] >= 0:
+                break
+            seed ^= seed >> np.uint64(12)
+            seed ^= seed << np.uint64(25)
+            seed ^= seed >> np.uint64(27)
+            other = place + np.int64(seed >> np.uint64(11)) % (d - place)
+            order[place], order[other] = order[other], order[place]
+            column = codes[order[place]]
+            n_filled = _fill_bins(column, rows[first : first + m], own, here, sums, counts, filled)
+            before = np.float32(0.0)
+            left[:] = 0
+            for i in range(n_filled - 1):
+                code = filled[i]
+                before += counts[code]
+                above = product = np.float32(0.0)
+                for j in range(k):
+                    left[j] += sums[code, j]
+                    above += left[j] * left[j]
+                    product += left[j] * total[j]
+                gain = above / before + (square - 2 * product + above) / (weight - before)
+                if gain > best:
+                    best, feature[node] = gain, order[place]
+                    ends[node, 0], ends[node, 1] = code, filled[i + 1]
+        if feature[node] >= 0:
+            column, own_rows = codes[feature[node]], rows[first : first + m]
+            n_left = first + _first_rows(column, ends[node, 0], own_rows, spare)
+            begins[n_nodes], stops[n_nodes] = first, n_left
+            begins[n_nodes + 1], stops[n_nodes + 1] = n_left, first + m
+            children[node, 0], children[node, 1] = n_nodes, n_nodes + 1
+            n_nodes += 2
+        node += 1
+    return n_nodes
+
+
+@njit(**INNER)
+def _first_rows(column, last, rows, spare):
+    """Move the rows whose bin is at most ``last`` to the front, in order; return their number."""
+    n_left, n_right = 0, 0
+    for i in range(len(rows)):
+        if column[rows[i]] <= last:
+            rows[n_left] = rows[i]
+            n_left += 1
+        else:
+            spare[n_right] = rows[i]
+            n_right += 1
+    rows[n_left:] = spare[:n_right]
+    return n_left
+
+
+@njit(**INNER)
+def _fill_bins(column, rows, own, here, sums, counts, filled):
+    """Sum the weights ``own`` and targets ``here`` of rows by bin; return the number of filled bins."""
+    counts[:] = 0
+    n_filled = 0
+    for i in range(len(rows)):
+        code = column[rows[i]]
+        if counts[code] == 0:
+            for j in range(here.shape[1]):
+                sums[code, j] = here[i, j]
+        else:
+            for j in range(here.shape[1]):
+                sums[code, j] += here[i, j]
+        counts[code] += own[i]
+    for code in range(len(counts)):
+        if counts[code] > 0:
+            filled[n_filled] = code
+            n_filled += 1
+    return n_filled

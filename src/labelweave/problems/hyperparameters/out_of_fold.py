@@ -196,6 +196,11 @@ class OutOfFoldFactorRidge(OutOfFoldRidge):
         square: Array = self._projected.T @ self._projected
         return square
 
+    def use_products(self, products: Array) -> None:
+        """Take the weighted inner products of the factor's columns, (r, r), as computed elsewhere."""
+        center = like(self.center, products)
+        self._square = products - center[:, None] * center[None, :]
+
     @cached_property
     def _spectrum(self) -> tuple[Floats, Array]:
         squares, right = _eigh(self._square)
