@@ -514,7 +514,6 @@ ARGUMENTS: dict[str, dict[str, Values | None]] = {
         "classifier": lambda world: [world.model("TableModel").classifier_],
     },
     # labels
-    "AsymmetricLoss": {"focusing": _of(2.0, 1), "shift": _of(0.1, 0)},
     "ClassProbabilities": {"probabilities": _class_probabilities, "classes": _of(None, list("pqr"))},
     "ClassProbabilities.of_labels": {
         "labels": lambda world: [lw.LabelMatrix.from_probabilities(world.Q)],
@@ -1097,9 +1096,8 @@ _WITHOUT = {
     "testing.CliqueFeatures.of": _BASE,
     "testing.EntryLoss": _BASE,
     **{
-        f"{kind}.{name}": _OPERATOR
+        f"testing.EntryLoss.{name}": _BASE
         for name in ("conjugate", "curvature", "evaluate", "gradient", "log_odds", "value")
-        for kind in ("AsymmetricLoss", "testing.EntryLoss")
     },
     "metrics.get_scorer_names": "takes nothing",
     **{f"noise.{name}": _RECORD for name in ("CombinedAnswers", "FlipRates", "LabelErrors", "Reason")},

@@ -123,7 +123,6 @@ SETTINGS: dict[str, Any] = {
     ),
     "logistic, classes": lw.KernelLogisticClassifier(hyperparameters="fixed", taxonomy=_TREE),
     "low rank, linear logistic": lw.LowRankClassifier(3, loss="log_loss"),
-    "low rank, rare": lw.LowRankClassifier(3, loss="asymmetric", alpha=0.1),
     "low rank, ridge": lw.LowRankClassifier(3, penalty="ridge"),
     "low rank, bound": lw.LowRankClassifier(3, alpha=2.0, penalty="trace_bound"),
     "low rank, related": lw.LowRankClassifier(3, label_covariance=_TIES),

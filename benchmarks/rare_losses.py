@@ -2,18 +2,18 @@
 
 With p the probability of a label's own value: the logistic loss ``-log p``, with or without balanced class
 weights, the focal loss ``-(1 - p)^g log p`` (Lin et al., ICCV 2017) and the asymmetric one, focal for
-negatives alone, whose probability of being right is first raised by 0.05 (Ridnik et al., ICCV 2021).  All are
-minimized by L-BFGS from weights of zero (low rank: from small random factors), with half the squared weights
-as the penalty; ``LowRankClassifier`` fits the logistic and the asymmetric loss by its own solver.
+negatives alone, whose probability of being right is first raised by 0.05 (Ridnik et al., ICCV 2021).  Linear
+models are minimized by L-BFGS from weights of zero, with half the squared weights as the penalty; low-rank
+ones are ``LowRankClassifier`` with each loss as one of a user's own.
 
 Three folds of at most 2,000 rows.  Penalty, exponent and the threshold of each label are chosen on
-out-of-fold rows of the training folds alone: penalty and exponent by mean average precision, thresholds by
-F1.
+out-of-fold rows of the training folds: penalty and exponent by mean average precision, thresholds by F1.
 
 Example: ``python -m benchmarks.rare_losses --sets birds``.
 """
 
-from typing import Any, NamedTuple
+from dataclasses import astuple, dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -23,24 +23,26 @@ from sklearn.metrics import average_precision_score, precision_recall_curve
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import RESULTS, command, flag, markdown, several
+from benchmarks.frame import RESULTS, command, markdown, several
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from benchmarks.recorded_runs import RecordedRuns
-from labelweave import AsymmetricLoss, LowRankClassifier
+from labelweave import LowRankClassifier
 from labelweave.metrics import f1_score
+from labelweave.testing import EntryLoss
 
-_SETS = ("birds", "scene", "yeast", "emotions", "tmc2007", "enron")
 _ROWS, _RANK, _STEPS = 2000, 10, 80
 _PENALTIES = (0.001, 0.01, 0.1, 1.0, 3.0, 10.0, 30.0)
 
 
-class Loss(NamedTuple):
+@dataclass(frozen=True)
+class Loss(EntryLoss):
     """The exponents of positives and negatives, and what is taken off the probability of negatives."""
 
     positive: float = 0.0
     negative: float = 0.0
     shift: float = 0.0
     is_balanced: bool = False
+    is_convex = False
 
     def of(self, signs: Any, scores: Any) -> tuple[Any, Any]:
         """Return losses and their derivatives by the scores."""
@@ -53,6 +55,19 @@ class Loss(NamedTuple):
         wrong, logs = np.maximum(1.0 - shifted, 1e-12), np.log(np.maximum(shifted, 1e-12))
         return -(wrong**g) * logs, slope * wrong**g * (g * logs / wrong - 1.0 / np.maximum(shifted, 1e-12))
 
+    def value(self, signs: Any, scores: Any) -> Any:
+        return self.of(signs, scores)[0]
+
+    def gradient(self, signs: Any, scores: Any) -> Any:
+        return self.of(signs, scores)[1]
+
+    def curvature(self, signs: Any, scores: Any) -> Any:
+        ahead, behind = (self.gradient(signs, scores + step) for step in (1e-5, -1e-5))
+        return np.maximum((ahead - behind) / 2e-5, 0.0)
+
+    def conjugate(self, signs: Any, gradients: Any) -> Any:
+        return np.full_like(gradients, np.nan)
+
 
 _LOSSES = {
     "logistic": [Loss()],
@@ -62,29 +77,23 @@ _LOSSES = {
 }
 
 
-def fit(X: Any, signs: Any, loss: Loss, penalty: float, model: str) -> Any:
+def fit(X: Any, signs: Any, loss: Loss, penalty: float, kind: str) -> Any:
     """Return the weights (d, L) of least penalized loss."""
-    d, n_labels = X.shape[1], signs.shape[1]
+    if kind == "low rank":
+        own, weight = loss if loss.negative else "log_loss", "balanced" if loss.is_balanced else None
+        model = LowRankClassifier(_RANK, own, penalty, fit_intercept=False, class_weight=weight)
+        return model.fit(X, signs > 0).coef_.T
     shares = (signs > 0).mean(axis=0).clip(1.0 / len(signs), 1.0 - 1.0 / len(signs))
     weights = np.where(signs > 0, 0.5 / shares, 0.5 / (1.0 - shares)) if loss.is_balanced else 1.0
-    if model == "LowRankClassifier":
-        own: Any = AsymmetricLoss(loss.negative, loss.shift) if loss.negative else "log_loss"
-        return LowRankClassifier(_RANK, own, penalty, fit_intercept=False).fit(X, signs > 0).coef_.T
-    cut = d * _RANK if model == "low rank" else 0
 
     def objective(free: Any) -> tuple[float, Any]:
-        inner, outer = X @ free[:cut].reshape(d, -1) if cut else X, free[cut:].reshape(-1, n_labels)
-        losses, slopes = loss.of(signs, inner @ outer)
-        slopes = weights * slopes
-        by = [X.T @ (slopes @ outer.T)] * bool(cut) + [inner.T @ slopes]
+        losses, slopes = loss.of(signs, X @ free.reshape(X.shape[1], -1))
         value = float((weights * losses).sum() + penalty / 2 * free @ free)
-        return value, np.concatenate(list(map(np.ravel, by))) + penalty * free
+        return value, np.ravel(X.T @ (weights * slopes)) + penalty * free
 
-    size = cut + (_RANK if cut else d) * n_labels
-    start = 0.1 * np.random.default_rng(0).standard_normal(size) if cut else np.zeros(size)
-    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS}).x
-    outer = found[cut:].reshape(-1, n_labels)
-    return found[:cut].reshape(d, -1) @ outer if cut else outer
+    start = np.zeros(X.shape[1] * signs.shape[1])
+    found = minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": _STEPS})
+    return found.x.reshape(X.shape[1], -1)
 
 
 def mean_precision(truth: Any, scores: Any) -> float:
@@ -107,7 +116,7 @@ def measure(X: Any, Y: Any, fold: tuple[Any, Any], name: str, model: str) -> dic
     signs, inner = 2 * Y - 1, KFold(2, shuffle=True, random_state=1)
     best: tuple[float, Any, Any] = (-1.0, None, None)
     for loss in _LOSSES[name]:
-        for penalty in _PENALTIES[3 * (model == "LowRankClassifier") :]:  # weak ones take minutes
+        for penalty in _PENALTIES[3 * (model == "low rank") :]:  # weak ones take minutes
             scores = np.empty((len(train), Y.shape[1]))
             for one, other in inner.split(train):
                 weights = fit(X[train[one]], signs[train[one]], loss, penalty, model)
@@ -119,10 +128,9 @@ def measure(X: Any, Y: Any, fold: tuple[Any, Any], name: str, model: str) -> dic
     found = X[test] @ fit(X[train], signs[train], loss, penalty, model)
     sets = (found > levels).astype(int)
     return {
-        "chosen": [*loss, penalty],
+        "chosen": [*astuple(loss), penalty],
         "mean average precision": mean_precision(Y[test], found),
         "macro-F1": float(f1_score(Y[test], sets, average="macro")),
-        "micro-F1": float(f1_score(Y[test], sets, average="micro")),
     }
 
 
@@ -139,30 +147,27 @@ def read(name: str, folder: Any) -> tuple[Any, Any]:
 def scaled(X: Any, train: Any) -> Any:
     """Standardize by the training rows, to rows of mean squared length 1, with a constant."""
     is_sparse = sp.issparse(X)
-    scaler = StandardScaler(with_mean=not is_sparse).fit(X[train])
-    X = scaler.transform(X) / np.sqrt(X.shape[1])
+    X = StandardScaler(with_mean=not is_sparse).fit(X[train]).transform(X) / np.sqrt(X.shape[1])
     ones = np.ones((X.shape[0], 1))
     return sp.csr_array(sp.hstack([X, ones])) if is_sparse else np.hstack([X, ones])
 
 
 def lines(runs: list[dict[str, Any]]) -> list[str]:
     found = []
-    measures = ("mean average precision", "macro-F1", "micro-F1")
+    measures = ("mean average precision", "macro-F1")
     for name, model in dict.fromkeys((run["set"], run["model"]) for run in runs):
         for loss in _LOSSES:
             own = [run for run in runs if (run["set"], run["model"], run["loss"]) == (name, model, loss)]
             if own:
-                found.append(
-                    [name, model, loss, *(f"{np.mean([run[key] for run in own]):.3f}" for key in measures)]
-                )
+                means = (f"{np.mean([run[key] for run in own]):.3f}" for key in measures)
+                found.append([name, model, loss, *means])
     return markdown(("set", "model", "loss", *measures), found)
 
 
 @command(
-    sets=several(_SETS),
-    models=several(("linear", "low rank", "LowRankClassifier")),
+    sets=several(("birds", "scene", "yeast", "emotions", "tmc2007", "enron")),
+    models=several(("linear", "low rank")),
     losses=several(_LOSSES),
-    folds=flag(3, "folds to measure"),
     data=DEFAULT_DATA,
     records=RESULTS / "rare_losses.json",
 )
@@ -170,9 +175,7 @@ def main(arguments: Any) -> None:
     record = RecordedRuns(arguments)
     for name in arguments.sets:
         X, Y = read(name, arguments.data)
-        folds = list(KFold(3, shuffle=True, random_state=0).split(Y))[: arguments.folds]
-        choices = {"model": arguments.models, "loss": arguments.losses, "fold": range(len(folds))}
-        for case in record.missing(set=[name], **choices):
-            if case["model"] != "LowRankClassifier" or case["loss"] in ("logistic", "asymmetric"):
-                record.add(case, measure(X, Y, folds[case["fold"]], case["loss"], case["model"]))
+        folds = list(KFold(3, shuffle=True, random_state=0).split(Y))
+        for case in record.missing(set=[name], model=arguments.models, loss=arguments.losses, fold=range(3)):
+            record.add(case, measure(X, Y, folds[case["fold"]], case["loss"], case["model"]))
             record.show("\n".join(lines([run for run in record.runs if run["set"] == name])))

@@ -28,7 +28,7 @@ import scipy.sparse as sp
 from attacks.small_fits import OfPair
 from sklearn.exceptions import ConvergenceWarning
 
-from labelweave import AsymmetricLoss, GraphGrowth, HyperparameterSearch, RankSearch
+from labelweave import GraphGrowth, HyperparameterSearch, RankSearch
 from labelweave.estimators.scorers import KernelExpansion, Scorer
 
 ASKED: dict[str, dict[str, Any]] = {
@@ -253,7 +253,6 @@ def _exact_cases() -> dict[str, tuple[Any, str, Any]]:
         "low_rank_squared": (LowRank(2), "X", Y),
         "low_rank_logistic": (LowRank(2, "log_loss", 0.1), "X", missing),
         "low_rank_squared_hinge": (LowRank(0.5, "squared_hinge", 0.1, penalty="ridge"), "sparse", sparse),
-        "low_rank_asymmetric": (LowRank(2, AsymmetricLoss(2.0), 0.1), "X", missing),
         "low_rank_ridge": (LowRank(2, penalty="ridge", fit_intercept=False), "X", Y),
         "low_rank_false_positive_cost": (LowRank(2, class_weight={0: 0.5}, fit_intercept=2.0), "X", Y),
         "low_rank_frames": (LowRank(2), "frame", _labels(missing)),

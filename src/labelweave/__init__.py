@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from labelweave.labels import Taxonomy as Taxonomy
     from labelweave.labels import read_class_columns as read_class_columns
     from labelweave.model_files.pipelines import save as save
-    from labelweave.problems.losses import AsymmetricLoss as AsymmetricLoss
 
 __version__ = "0.1.0"
 

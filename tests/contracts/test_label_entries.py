@@ -11,7 +11,7 @@ from labelweave.labels import LabelMatrix
 from labelweave.problems import label_entries
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
 from labelweave.problems.low_rank_factors import RowsLoss
-from reference.entry_twins import CONVEX, EntriesTwin
+from reference.entry_twins import LOSSES, EntriesTwin
 
 RANK = 3
 
@@ -54,7 +54,7 @@ def _quadratic(loss, signs, row_weights, negative_weight):
 
 FORMS = {"dense": _dense, "streamed": _streamed, "sampled": _sampled, "quadratic": _quadratic}
 WEIGHTED = {"dense, weighted": (_dense, False), "sampled, weighted": (_sampled, True)}
-CASES = [(form, loss) for form in ("dense", "streamed", "sampled", *WEIGHTED) for loss in CONVEX]
+CASES = [(form, loss) for form in ("dense", "streamed", "sampled", *WEIGHTED) for loss in LOSSES]
 CASES.append(("quadratic", "squared_error"))
 WITHOUT_WEIGHT = (-np.ones((1, 1), np.int8), np.zeros(1), 1.0, np.ones((1, RANK)), np.ones((1, RANK)))
 

@@ -8,22 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from labelweave.datasets import (
-    DataFileError,
-    make_taxonomy,
-    make_text_like,
-    read_hierarchical_arff,
-    read_mulan,
-    read_svmlight,
-    read_table,
-    read_xmc,
-    write_hierarchical_arff,
-    write_mulan,
-    write_svmlight,
-    write_xmc,
-)
+from labelweave import datasets
 
-DATA = make_text_like(4, 20, 6, words_per_row=4, labels_per_row=2)
+DATA = datasets.make_text_like(4, 20, 6, words_per_row=4, labels_per_row=2)
 FORMATS = ("mulan", "label xml", "hierarchical", "xmc", "xmc.gz", "svmlight", "csv", "json")
 
 
@@ -33,17 +20,20 @@ def written(folder, kind):
     path = folder / f"t.{endings.get(kind, 'txt')}"
     if kind in ("mulan", "label xml"):
         other = folder / "other"
-        write_mulan(DATA, path if kind == "mulan" else other, other if kind == "mulan" else path)
-        return path, lambda: read_mulan(path, other) if kind == "mulan" else read_mulan(other, path)
+        datasets.write_mulan(DATA, path if kind == "mulan" else other, other if kind == "mulan" else path)
+        return (
+            path,
+            lambda: datasets.read_mulan(path, other) if kind == "mulan" else datasets.read_mulan(other, path),
+        )
     if kind == "hierarchical":
-        write_hierarchical_arff(make_taxonomy(4, 3, depth=2, branching=2), path)
-        return path, lambda: read_hierarchical_arff(path)
+        datasets.write_hierarchical_arff(datasets.make_taxonomy(4, 3, depth=2, branching=2), path)
+        return path, lambda: datasets.read_hierarchical_arff(path)
     if kind in ("xmc", "xmc.gz"):
-        write_xmc(DATA, path)
-        return path, lambda: read_xmc(path)
+        datasets.write_xmc(DATA, path)
+        return path, lambda: datasets.read_xmc(path)
     if kind == "svmlight":
-        write_svmlight(DATA, path)
-        return path, lambda: read_svmlight(path, n_features=20, n_labels=6, zero_based=True)
+        datasets.write_svmlight(DATA, path)
+        return path, lambda: datasets.read_svmlight(path, n_features=20, n_labels=6, zero_based=True)
     pandas = pytest.importorskip("pandas")
     rows = [{"tags": "a|b", "text": f"word {row}", "size": row / 8} for row in range(4)]
     lines = [json.dumps(row) for row in rows]
@@ -52,7 +42,9 @@ def written(folder, kind):
     path.write_text("".join(line + "\n" for line in lines))
     if kind == "parquet":
         pandas.DataFrame(rows).to_parquet(path)
-    return path, lambda: read_table(path, labels="tags", label_separator="|", text="text", numeric="size")
+    return path, lambda: datasets.read_table(
+        path, labels="tags", label_separator="|", text="text", numeric="size"
+    )
 
 
 @pytest.mark.parametrize("kind", [*FORMATS, "parquet"])
@@ -66,7 +58,7 @@ def test_cuts_at_every_byte(tmp_path, kind):
             warnings.simplefilter("always")
             try:
                 part = read()
-            except DataFileError:
+            except datasets.DataFileError:
                 continue
         sure = len(part) - any("no line end" in str(one.message) for one in caught)
         full = len(part) == len(whole)
@@ -90,6 +82,6 @@ def test_a_changed_byte_gives_no_other_error(tmp_path, kind, where, byte):
     path.write_bytes(content)
     try:
         data = read()
-    except DataFileError:
+    except datasets.DataFileError:
         return
     assert np.isfinite(data.X.data if hasattr(data.X, "nnz") else data.X).all()

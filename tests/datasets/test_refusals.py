@@ -7,17 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from labelweave.datasets import (
-    LabeledData,
-    TableColumns,
-    TableVectorizer,
-    make_taxonomy,
-    read_mulan,
-    read_svmlight,
-    read_table,
-    read_taxonomy,
-    read_xmc,
-)
+from labelweave import datasets
 from labelweave.datasets.data_file import DataFileError
 from labelweave.datasets.table_columns import columns_of_frame
 from labelweave.labels import LabelMatrix
@@ -40,29 +30,29 @@ HEAD = "@relation r\n@attribute x numeric\n@attribute 'a b' {0,1}\n"
 def test_arff_files_without_labels(tmp_path, text, options, words):
     (tmp_path / "r.arff").write_text(text)
     with pytest.raises(ValueError, match=words):
-        read_mulan(tmp_path / "r.arff", **options)
+        datasets.read_mulan(tmp_path / "r.arff", **options)
 
 
 def test_label_names_of_xml_files(tmp_path):
     (tmp_path / "r.arff").write_text(HEAD + "@data\n1,?\n")
     (tmp_path / "r.xml").write_text('<?xml version="1.0" encoding="none-such"?><labels/>')
     with pytest.raises(DataFileError, match=r"unreadable encoding|broken XML"):
-        read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml")
+        datasets.read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml")
     (tmp_path / "r.xml").write_text('<labels><label name="a b"/></labels>')
     with pytest.raises(ValueError, match="n_labels is 2 but"):
-        read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml", n_labels=2)
-    assert np.isnan(read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml").Y.to_dense()).all()
+        datasets.read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml", n_labels=2)
+    assert np.isnan(datasets.read_mulan(tmp_path / "r.arff", xml=tmp_path / "r.xml").Y.to_dense()).all()
 
 
 def test_data_hold_together():
     Y = LabelMatrix.from_any(np.eye(2))
-    assert LabeledData(sp.lil_array(np.eye(2)), Y).X.format == "csr"
+    assert datasets.LabeledData(sp.lil_array(np.eye(2)), Y).X.format == "csr"
     with pytest.raises(ValueError, match="X is not a table"):
-        LabeledData(np.ones(2), Y)
+        datasets.LabeledData(np.ones(2), Y)
     with pytest.raises(ValueError, match="have no taxonomy"):
-        _ = LabeledData(np.eye(2), Y).classes
-    assert LabeledData(np.eye(2), Y).taxonomy is None
-    named = LabeledData(
+        _ = datasets.LabeledData(np.eye(2), Y).classes
+    assert datasets.LabeledData(np.eye(2), Y).taxonomy is None
+    named = datasets.LabeledData(
         np.eye(2), LabelMatrix.from_any(np.eye(2), ["b", "c"]), parents=(("a", "b"), ("a", "c"))
     )
     assert list(named.classes) == ["b", "c"]
@@ -74,19 +64,19 @@ def test_data_hold_together():
 def test_label_cells_of_json_lines(tmp_path, row, words):
     (tmp_path / "t.jsonl").write_text(json.dumps({"x": 0, "y": ["a"]}) + "\n" + json.dumps(row) + "\n")
     with pytest.raises(DataFileError, match=f"t.jsonl:2: .*{words}"):
-        read_table(tmp_path / "t.jsonl", labels="y")
+        datasets.read_table(tmp_path / "t.jsonl", labels="y")
 
 
 def test_label_cells_in_all_forms(tmp_path):
     cells = [["a", " b "], "a", 5, None, "?", "", []]
     rows = [json.dumps({"x": number, "y": cell}) for number, cell in enumerate(cells)]
     (tmp_path / "t.jsonl").write_text("\n\n".join(rows) + "\n")
-    data = read_table(tmp_path / "t.jsonl", labels="y")
+    data = datasets.read_table(tmp_path / "t.jsonl", labels="y")
     assert list(data.Y.names) == ["5", "a", "b"]
     expected = [[0, 1, 1], [0, 1, 0], [1, 0, 0], None, None, [0, 0, 0], [0, 0, 0]]
     for found, asked in zip(data.Y.to_dense(), expected, strict=True):
         assert np.isnan(found).all() if asked is None else found.tolist() == asked
-    unknown = read_table(tmp_path / "t.jsonl", labels="y", empty_labels="unknown")
+    unknown = datasets.read_table(tmp_path / "t.jsonl", labels="y", empty_labels="unknown")
     assert np.isnan(unknown.Y.to_dense()[5]).all()
 
 
@@ -100,36 +90,36 @@ def test_label_cells_in_all_forms(tmp_path):
 def test_label_columns_are_of_ones_and_zeros(tmp_path, text, words):
     (tmp_path / "t.csv").write_text(text)
     with pytest.raises(DataFileError, match=words):
-        read_table(tmp_path / "t.csv", labels=["y"])
+        datasets.read_table(tmp_path / "t.csv", labels=["y"])
     (tmp_path / "t.csv").write_text("a,y\n1,true\n2,-1\n3,\n")
-    found = read_table(tmp_path / "t.csv", labels=["y"]).Y.to_signs()
+    found = datasets.read_table(tmp_path / "t.csv", labels=["y"]).Y.to_signs()
     assert found.ravel().tolist() == [1, -1, 0]
 
 
 def test_words_of_tables(tmp_path):
     (tmp_path / "t.csv").write_text("a,y\n1,b\n")
     with pytest.raises(ValueError, match="unknown_labels is 'keep'"):
-        read_table(tmp_path / "t.csv", labels="y", label_names=["b"], unknown_labels="keep")
+        datasets.read_table(tmp_path / "t.csv", labels="y", label_names=["b"], unknown_labels="keep")
     (tmp_path / "t.csv").write_text("id,a,y\n,1,b\n")
     with pytest.raises(DataFileError, match=r"t\.csv:2: found nothing in column 'id'"):
-        read_table(tmp_path / "t.csv", labels="y", id="id")
+        datasets.read_table(tmp_path / "t.csv", labels="y", id="id")
 
 
 def test_other_arguments_and_files(tmp_path):
     (tmp_path / "x.txt").write_text("1 2 3\n0 0:1\n")
     for dtype in (int, "no type"):
         with pytest.raises(ValueError, match="dtype is not a floating type"):
-            read_xmc(tmp_path / "x.txt", dtype=dtype)
+            datasets.read_xmc(tmp_path / "x.txt", dtype=dtype)
     (tmp_path / "e.svm").write_text("# nothing\n")
     with pytest.raises(DataFileError, match="no rows"):
-        read_svmlight(tmp_path / "e.svm")
+        datasets.read_svmlight(tmp_path / "e.svm")
     with pytest.raises(ValueError, match="decay is -1"):
-        make_taxonomy(10, 5, decay=-1.0)
+        datasets.make_taxonomy(10, 5, decay=-1.0)
     (tmp_path / "t.json").write_text("5")
     with pytest.raises(DataFileError, match="the JSON value '5'"):
-        read_taxonomy(tmp_path / "t.json")
+        datasets.read_taxonomy(tmp_path / "t.json")
     (tmp_path / "t.csv").write_text("child,parent\nb,a\n")
-    assert read_taxonomy(tmp_path / "t.csv").parents_of(["b"]) == ["a"]
+    assert datasets.read_taxonomy(tmp_path / "t.csv").parents_of(["b"]) == ["a"]
 
 
 def test_columns_have_one_role_each():
@@ -139,7 +129,7 @@ def test_columns_have_one_role_each():
         ({"empty_labels": "some"}, "empty_labels is 'some'"),
     ):
         with pytest.raises(ValueError, match=words):
-            TableColumns(**roles)
+            datasets.TableColumns(**roles)
 
 
 def test_columns_of_frames_are_told_by_their_cells():
@@ -154,23 +144,26 @@ def test_columns_of_frames_are_told_by_their_cells():
         }
     )
     with pytest.warns(UserWarning, match="'key' look like identifiers"):
-        found = columns_of_frame(frame, TableColumns())
+        found = columns_of_frame(frame, datasets.TableColumns())
     assert (found.text, found.categorical, found.numeric) == (("words",), ("kind",), ("size",))
     assert set(found.drop) == {"key", "blank"}
     twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
-    for read in (TableVectorizer(numeric="a").fit, lambda X: columns_of_frame(X, TableColumns())):
+    for read in (
+        datasets.TableVectorizer(numeric="a").fit,
+        lambda X: columns_of_frame(X, datasets.TableColumns()),
+    ):
         with pytest.raises(ValueError, match="X has two columns named 'a'; rename one"):
             read(twice)
     codes = frame.assign(kind=pd.Categorical([10, 20] * 20))[["kind", "size"]]
-    assert columns_of_frame(codes, TableColumns()).categorical == ("kind",)
+    assert columns_of_frame(codes, datasets.TableColumns()).categorical == ("kind",)
     prices = pd.DataFrame({"price": [decimal.Decimal(k) / 4 for k in range(40)]})
-    assert columns_of_frame(prices, TableColumns()).numeric == ("price",)
+    assert columns_of_frame(prices, datasets.TableColumns()).numeric == ("price",)
     with pytest.raises(ValueError, match="X has a column 5 whose name is not text"):
-        columns_of_frame(frame.rename(columns={"size": 5}), TableColumns())
+        columns_of_frame(frame.rename(columns={"size": 5}), datasets.TableColumns())
     times = frame.assign(size=pd.to_timedelta(["1 day"] * 40))
     with pytest.raises(ValueError, match="X has times in column 'size'"):
-        columns_of_frame(times, TableColumns())
+        columns_of_frame(times, datasets.TableColumns())
     with pytest.raises(DataFileError, match="no column besides labels and identifiers"):
-        columns_of_frame(frame[["key"]], TableColumns())
+        columns_of_frame(frame[["key"]], datasets.TableColumns())
     with pytest.raises(DataFileError, match="no column 'sise'"):
-        columns_of_frame(frame, TableColumns(numeric="sise"))
+        columns_of_frame(frame, datasets.TableColumns(numeric="sise"))

@@ -15,15 +15,7 @@ def squared_hinge(sign, score):
     return 0.5 * max(0.0, 1 - sign * score) ** 2
 
 
-def asymmetric(sign, score, focusing=4.0, shift=0.05):
-    """Ridnik et al., equations 5 to 7, with no focusing of positive labels."""
-    share = 1 / (1 + np.exp(-score))
-    shifted = max(share - shift, 0)
-    return -np.log(share) if sign > 0 else -(shifted**focusing) * np.log(1 - shifted)
-
-
-CONVEX = {"squared_error": squared, "log_loss": logistic, "squared_hinge": squared_hinge}
-LOSSES = CONVEX | {"asymmetric": asymmetric}
+LOSSES = {"squared_error": squared, "log_loss": logistic, "squared_hinge": squared_hinge}
 
 
 class EntriesTwin:

@@ -279,7 +279,7 @@ RULES = (
     Rule("checkpoint uncertainty", "a device", (None,), _OF_NUMPY),
     Rule("kernel_rank", "a device", (None,), _OF_NUMPY, _LOGISTIC),
     Rule("criterion", "a device", ("cross_validation",), _OF_NUMPY),
-    Rule("loss", "a device", ("log_loss", "squared_error", "squared_hinge", "asymmetric"), _OF_NUMPY),
+    Rule("loss", "a device", ("log_loss", "squared_error", "squared_hinge"), _OF_NUMPY),
     Rule("uncertainty", "partitions", (None,), _OF_MEMORY),
     Rule("warm_start", "partitions", (False,), _OF_MEMORY, f"{_LOGISTIC} {_GRAPH} {_LOW} {_MARGIN}"),
     Rule("scaling", "partitions", ("none",), _OF_MEMORY),

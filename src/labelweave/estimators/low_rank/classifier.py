@@ -98,11 +98,10 @@ class LowRankClassifier(KernelClassifier):
         The rank k, a share of the number of labels (0 < rank <= 1.0), or a search, which chooses rank and
         lambda by cross-validation.  Ranks larger than the factors' product can have are reduced to the
         largest possible one, which changes no model; ``rank_`` has it.
-    loss : {"squared_error", "log_loss", "squared_hinge", "asymmetric"} or EntryLoss, default="squared_error"
-        The loss of an entry: half the squared distance to 1 or 0, logistic, half the squared hinge,
-        :class:`AsymmetricLoss` for rare labels, which is not convex, or a custom one
-        (:mod:`labelweave.testing`).  Only the squared loss of fully observed labels takes time in proportion
-        to positive entries rather than all.
+    loss : {"squared_error", "log_loss", "squared_hinge"} or EntryLoss, default="squared_error"
+        The loss of an entry: half the squared distance to 1 or 0, logistic, half the squared hinge, or a
+        custom one, convex or not (:mod:`labelweave.testing`).  Only the squared loss of fully observed labels
+        takes time in proportion to positive entries rather than all.
     alpha : float, default=1.0
         lambda, the weight of the penalty.  With 0 the result is a least-norm one where features do not
         determine it; where they separate the labels a logistic loss has no minimum, and ``tol`` or

@@ -1,7 +1,6 @@
 """Losses of scores: their values, gradients and curvatures, a few rows at a time."""
 
 from labelweave.problems.losses.entry_losses import ENTRY_LOSSES as ENTRY_LOSSES
-from labelweave.problems.losses.entry_losses import AsymmetricLoss as AsymmetricLoss
 from labelweave.problems.losses.entry_losses import EntryLoss as EntryLoss
 from labelweave.problems.losses.entry_losses import EntrywiseLoss as EntrywiseLoss
 from labelweave.problems.losses.score_loss import Root as Root

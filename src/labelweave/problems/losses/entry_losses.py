@@ -8,24 +8,18 @@ to Newton's method.
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import special
-from scipy.optimize import brentq
 
-from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import namespace
 from labelweave.foundation.arrays.linear_algebra import as_type, group_products, is_numpy, like
-from labelweave.model_files import StoredParameters, storable
-from labelweave.model_files.schema import MEASURED
+from labelweave.model_files import StoredParameters
 from labelweave.problems.losses.score_loss import Root, ScoreEvaluation
-
-_FAR = 60.0  # a score at which the best one is certain to be passed
 
 
 class EntryLoss(StoredParameters, ABC):
@@ -177,87 +171,6 @@ class SquaredHingeEntryLoss(EntryLoss):
         return gradients * (0.5 * gradients + signs)
 
 
-@storable("AsymmetricLoss", {"focusing": MEASURED, "shift": MEASURED})
-class AsymmetricLoss(EntryLoss):
-    """The logistic loss, with less weight on negative labels that are easy (Ridnik et al., ICCV 2021).
-
-    For ``loss=`` of :class:`LowRankClassifier`, where most labels are rare.  With p the logistic function of
-    the score, a positive label costs ``-log(p)``, and a negative one ``-q^focusing log(1 - q)``, where q is
-    the larger of ``p - shift`` and 0.  The cost of negative labels is not convex, so that fits have no
-    duality gap.  The threshold is the best score of a label of probability 1/2, which is at least 0.
-
-    Parameters
-    ----------
-    focusing : float, default=4.0
-        The exponent, at least 1; or 0, with a shift of 0, for the logistic loss.
-    shift : float, default=0.05
-        The p up to which a negative label costs nothing, at least 0 and below 1.
-
-    Raises
-    ------
-    ValueError
-        If a parameter is outside of its range, or no score is too high for such a label.
-    """
-
-    is_convex = False
-
-    @checked
-    def __init__(self, focusing: float = 4.0, shift: float = 0.05) -> None:
-        self.focusing, self.shift = focusing, shift
-        is_in_range = focusing == shift == 0 or (1 <= focusing < np.inf and 0 <= shift < 1)
-        if not (is_in_range and self._slope_at_half(_FAR) > 0):
-            raise ValueError(
-                f"focusing is {focusing} and shift is {shift}; use a focusing of at least 1 and a small "
-                "shift, such as 4 and 0.05, or 0 for both."
-            )
-
-    def _slope_at_half(self, score: float) -> float:
-        return float(self.gradient(np.array([1.0, -1.0]), np.full(2, score)).sum())
-
-    @property
-    def threshold(self) -> float:  # type: ignore[override]
-        """The best score of a label of probability 1/2."""
-        return float(brentq(self._slope_at_half, -_FAR, _FAR))
-
-    def value(self, signs: Array, scores: Array) -> Array:
-        """Compute the losses; see :meth:`EntryLoss.value`."""
-        return self.evaluate(signs, scores)[0]
-
-    def gradient(self, signs: Array, scores: Array) -> Array:
-        """Compute the first derivatives; see :meth:`EntryLoss.value`."""
-        return self.evaluate(signs, scores)[1]
-
-    def curvature(self, signs: Array, scores: Array) -> Array:
-        """Compute the second derivatives, 0 where they are negative; see :meth:`EntryLoss.value`."""
-        return self.evaluate(signs, scores)[2]
-
-    def evaluate(self, signs: Array, scores: Array) -> tuple[Array, Array, Array]:
-        """Compute values and both derivatives; see :meth:`EntryLoss.value`."""
-        logistic = LogisticEntryLoss().evaluate(signs, scores)
-        if not self.focusing:
-            return logistic
-        pairs = zip(logistic, self._of_negative(scores), strict=True)
-        value, gradient, curvature = (namespace(scores).where(signs > 0, *pair) for pair in pairs)
-        return value, gradient, curvature
-
-    def _of_negative(self, scores: Array) -> tuple[Array, Array, Array]:
-        """Evaluate ``q^focusing logs`` with logs ``-log(1 - q)``; share is ``(1 - p) / (1 - q)``."""
-        xp, f, log_rest = namespace(scores), self.focusing, -_log_one_plus_exp(scores)
-        p, rest, zero = _expit(scores), _expit(-scores), xp.zeros_like(scores)
-        q = xp.maximum(p - self.shift, zero)
-        far = -xp.logaddexp(log_rest, zero + (math.log(self.shift) if self.shift else -math.inf))
-        logs = xp.where(q < 0.5, -xp.log1p(-xp.minimum(q, zero + 0.5)), far)
-        share, per_q = xp.exp(log_rest + far), xp.where(q > 0, logs / xp.where(q > 0, q, zero + 1), zero + 1)
-        power = xp.where(q > 0, q ** (f - 1), zero)
-        slope = p * power * (q * share + f * rest * logs)
-        bent = q * share**2 + 2 * f * share * rest + f * (f - 1) * per_q * rest**2
-        return power * q * logs, slope, xp.maximum(p**2 * power * bent + (1 - 2 * p) * slope, zero)
-
-    def conjugate(self, signs: Array, gradients: Array) -> Array:
-        """Return NaN, as no gap is known; see :meth:`EntryLoss.conjugate`."""
-        return namespace(gradients).full_like(gradients, math.nan)  # type: ignore[no-any-return]
-
-
 class GradedEntryLoss(EntryLoss):
     """``q loss(1, score) + (1 - q) loss(-1, score)`` at signs ``2 q - 1`` of targets q, 0 where unobserved.
 
@@ -323,7 +236,6 @@ ENTRY_LOSSES: dict[str, type[EntryLoss]] = {
     "squared_error": SquaredEntryLoss,
     "log_loss": LogisticEntryLoss,
     "squared_hinge": SquaredHingeEntryLoss,
-    "asymmetric": AsymmetricLoss,
 }
 
 
