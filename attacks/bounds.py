@@ -29,7 +29,6 @@ from numba.core.registry import CPUDispatcher
 import labelweave as lw
 from attacks.world import World
 from labelweave import LabelCovariance, noise, postprocessing, splits
-from labelweave.features import ForestKernel
 from labelweave.foundation import loops as compiled
 from labelweave.foundation.loops.sparse_products import WIDTH, cut_rows, multiply_table, sample_dots
 from labelweave.postprocessing.map import map_inference
@@ -194,7 +193,7 @@ def decisions(world: World) -> None:
     for order in (1, 2):
         splitter = splits.IterativeStratifiedKFold(2, order=order, shuffle=True, random_state=0)
         list(splitter.split(world.X, world.Y))
-    lw.MaxMarginClassifier(kernel=ForestKernel(n_trees=3)).fit(world.X, world.Y).predict(world.X)
+    lw.AutoLabelClassifier(members=["rbf+forest"]).fit(world.X, world.Y).predict(world.X)
 
 
 def hierarchies(world: World) -> None:

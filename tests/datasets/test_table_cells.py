@@ -79,7 +79,7 @@ def test_pyarrow_and_the_careful_reader_give_the_same(tmp_path, text, block_byte
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(csv_files, "read_blocks", partial(read_blocks, block_bytes=block_bytes))
         quick = outcome(path)
-        patch.setattr(table_files, "is_usual", lambda *_: False)
+        patch.setattr(table_files.csv_files, "is_usual", lambda *_: False)
         assert quick == outcome(path)
 
 

@@ -26,7 +26,7 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from labelweave.decisions.label_scores import take_rows, targets_for
-from labelweave.estimators.targets import has_many_labels, read_labels, with_tags_read
+from labelweave.estimators.targets import has_many_labels, read_labels, tags_read
 from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr, is_collection
@@ -304,7 +304,7 @@ def named_models(estimators: Any, reference: str | None = None) -> dict[str, Any
 
 def _read_rows(X: Any, y: Any) -> RowsToCompare:
     X, y = (checked_csr(part, name) if sp.issparse(part) else part for part, name in ((X, "X"), (y, "y")))
-    y = with_tags_read(y)
+    y = tags_read(y)
     labels = read_labels(y) if has_many_labels(y) else None
     n_rows, n_targets = _num_samples(X), _num_samples(y) if labels is None else len(labels)
     if n_rows != n_targets:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from labelweave.estimators import entry_weights
+from labelweave.estimators import entry_weights, targets
 from labelweave.estimators.entry_weights import SignFactors
 from labelweave.estimators.journal import (
     FitArguments,
@@ -27,13 +27,7 @@ from labelweave.estimators.parameters import MEAN, Parameters, refuse_together
 from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.seen_rows import SeenRows, kept_rows
 from labelweave.estimators.stored_form import FORM, check_columns
-from labelweave.estimators.targets import (
-    check_lengths,
-    read_entry_weights,
-    read_targets,
-    taxonomy_of,
-    with_tags_read,
-)
+from labelweave.estimators.targets import check_lengths, read_entry_weights, taxonomy_of
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError
@@ -207,7 +201,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             If a label has no observed value in training; ``unobserved_labels_`` has its number.
         """
         features = self._read_features(X, reset=True)
-        y = with_tags_read(y)
+        y = targets.tags_read(y)
         rows = self._read_rows(features, y, sample_weight, entry_weight)
         self._seen = None
         self._fit(rows, self._last_end(len(features)), FitArguments(X, y, sample_weight))
@@ -218,7 +212,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
     def _read_rows(self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any) -> Any:
         """Validate the arguments of ``fit``, and scale the features."""
         tree = taxonomy_of(getattr(self, "label_covariance", None))
-        labels, form = read_targets(y, tree, is_related=self._relates_labels)
+        labels, form = targets.read_targets(y, tree, is_related=self._relates_labels)
         check_lengths(len(features), len(labels))
         weights = self._row_weights(sample_weight, features)
         features = self._scale(features, labels, weights)

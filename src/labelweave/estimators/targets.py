@@ -164,7 +164,7 @@ def read_targets(
     Shapes: labels (n, columns).
     Raises ValueError if y has only one class, or its entries are no labels.
     """
-    y = with_tags_read(y)
+    y = tags_read(y)
     if has_many_labels(y):
         labels = read_labels(y)
         require_observed(labels, is_related=is_related)
@@ -224,7 +224,7 @@ def check_lengths(n_rows: int, n_targets: int) -> None:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; pass one row of labels per row of X.")
 
 
-def with_tags_read(y: Any, *, warns: bool = True) -> Any:
+def tags_read(y: Any, *, warns: bool = True) -> Any:
     """Return lists of tags as :class:`TagRows`, so that nothing reads them twice; other targets unchanged.
 
     warns: of how texts were split.
@@ -238,11 +238,10 @@ def has_many_labels(y: Any) -> bool:
 
     Returns whether y has one column per label.
     """
-    y = with_tags_read(y, warns=False)
-    if isinstance(y, (LabelMatrix, TagRows)) or sp.issparse(y):
-        return True
-    if isinstance(y, ClassProbabilities):
-        return False
+    y = tags_read(y, warns=False)
+    is_read = isinstance(y, (LabelMatrix, TagRows)) or sp.issparse(y)
+    if is_read or isinstance(y, ClassProbabilities):
+        return is_read
     if not is_plain_array(y) and is_frame(y):
         return True
     try:
@@ -256,7 +255,7 @@ def has_many_labels(y: Any) -> bool:
 
 def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
     """Return the form of labels."""
-    y = with_tags_read(y, warns=False)
+    y = tags_read(y, warns=False)
     classes = np.arange(labels.n_labels) if labels.names is None else labels.names.astype(object)
     unobserved = tuple(np.flatnonzero(labels.observed_counts() == 0).tolist())
     container: Literal["array", "sparse", "frame", "tags"] = "array"

@@ -39,7 +39,7 @@ class TagRows(list[Any]):
 
     @property
     def originals(self) -> list[Any] | None:
-        """The sorted tags, if not all are text."""
+        """The sorted tags, if one is not text."""
         tags = _distinct(self.checked)
         return None if all(isinstance(tag, str) for tag in tags) else tags
 
@@ -290,9 +290,8 @@ def _refuse_table(lists: Sequence[list[Any] | None]) -> None:
 
 def tags_of_either(first: Any, second: Any) -> list[str] | None:
     """Return the sorted tags of two lists of tags; None if one is something else."""
-    rows = [tag_rows(table) for table in (first, second)]
+    rows = tag_rows(first), tag_rows(second)
     if rows[0] is None or rows[1] is None:
         return None
-    lists = [*rows[0].checked, *rows[1].checked]
-    _refuse_table(lists)
+    _refuse_table(lists := [*rows[0].checked, *rows[1].checked])
     return sorted({*map(str, _distinct(lists))})

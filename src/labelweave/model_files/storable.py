@@ -29,10 +29,6 @@ class Storable(Protocol):
 class StoredParameters:
     """Base of classes stored as their constructor parameters, kept as attributes of the same names."""
 
-    def __repr__(self) -> str:
-        kept = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
-        return f"{type(self).__name__}({kept})"
-
     def to_state(self) -> dict[str, Any]:
         """Return what a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         return {name: getattr(self, name) for name in inspect.signature(type(self)).parameters}
@@ -41,6 +37,14 @@ class StoredParameters:
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Rebuild the object; see :meth:`labelweave.model_files.Storable.from_state`."""
         return cls(**state)
+
+
+class OwnParameters(StoredParameters):
+    """Base of such classes that users write."""
+
+    def __repr__(self) -> str:
+        kept = ", ".join(f"{name}={value!r}" for name, value in vars(self).items())
+        return f"{type(self).__name__}({kept})"
 
 
 Class = TypeVar("Class", bound=type[Storable])

@@ -294,14 +294,14 @@ class StagedSearch:
                 made = self.make(family, rows)
                 if states is not None:
                     made.start_from(states)
+                later = self._stage(made, learned, stage, is_whole=rows is self.whole)
             except KeyboardInterrupt as interrupt:
                 if learned is None:
                     raise
                 note_interrupt(interrupt)
                 learned = replace(learned, status="interrupted")
                 break
-            criterion, met = made, rows
-            learned = self._stage(criterion, learned, stage, is_whole=rows is self.whole)
+            criterion, met, learned = made, rows, later
             if learned.status == "interrupted" or len(learned.trace) >= self.settings.max_iter:
                 break
         assert criterion is not None, "there is at least one stage"

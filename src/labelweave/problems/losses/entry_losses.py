@@ -18,11 +18,11 @@ from scipy import special
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import namespace
 from labelweave.foundation.arrays.linear_algebra import as_type, group_products, is_numpy, like
-from labelweave.model_files import StoredParameters
+from labelweave.model_files.storable import OwnParameters
 from labelweave.problems.losses.score_loss import Root, ScoreEvaluation
 
 
-class EntryLoss(StoredParameters, ABC):
+class EntryLoss(OwnParameters, ABC):
     """A loss of single entries, a score for a positive or negative label.
 
     Subclass it for ``loss=`` of :class:`LowRankClassifier` and :class:`KernelLogisticClassifier`, and test it

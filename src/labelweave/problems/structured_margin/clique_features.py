@@ -16,12 +16,12 @@ import scipy.sparse as sp
 
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
-from labelweave.model_files import StoredParameters
+from labelweave.model_files.storable import OwnParameters
 
 Blocks = Mapping[tuple[int, ...], slice]
 
 
-class CliqueFeatures(StoredParameters, ABC):
+class CliqueFeatures(OwnParameters, ABC):
     """Features of rows for a clique, which its weights multiply instead of the model's features.
 
     Subclass it for ``inputs=`` of :class:`LabelGraphClassifier`.  Model files never hold code: a
