@@ -48,8 +48,6 @@ def test_relations_of_labels_are_read(run, matrix_files, tmp_path):
     for words in (("--taxonomy", "tree.json"), ("--covariance", "r.csv")):
         shown = run("audit", matrix_files["mulan"], "--top", 3, "-q", *words)
         assert "60 rows, 5 labels" in shown.out
-    both = ("--taxonomy", "tree.json", "--covariance", "r.csv")
-    assert "use one of them" in run("audit", matrix_files["mulan"], *both, code=2).err
 
 
 def test_tables_and_forgotten_labels(run):

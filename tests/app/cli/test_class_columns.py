@@ -114,25 +114,3 @@ def test_columns_of_0_and_1_are_classes_if_they_are_said_to_be(tmp_path):
     found = read_any(tmp_path / "b.csv", **roles, holds_classes=True).label_names
     assert found.tolist() == ["a=0", "a=1", "b=0", "b=1"]
     assert not TableColumns(**roles).holds_classes
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("--model label-graph", "'color', which LabelGraphClassifier does not take"),
-        ("--model max-margin --tune-threshold micro_f1", "which TunedThresholdClassifier does not take"),
-        ("--model max-margin --empty-labels none", "blank cells of classes are unobserved"),
-        (
-            "--model kernel-logistic --class-weight balanced",
-            "--class-weight is given, but y has columns of classes",
-        ),
-    ],
-)
-def test_what_takes_no_columns_of_classes(run, table, words, said):
-    assert said in run(f"fit t.csv {LABELS} {words} --out m.lw", code=2).err.replace("\n", " ")
-
-
-def test_one_wrong_cell_is_a_mistake(run, tmp_path):
-    (tmp_path / "w.csv").write_text("a,b,x\n0,1,2\n1,maybe,3\n0,0,1\n")
-    done = run("fit w.csv --label-column a --label-column b --out m.lw", code=2)
-    assert "w.csv:3" in done.err

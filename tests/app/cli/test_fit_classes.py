@@ -106,26 +106,6 @@ def test_many_labels_with_probabilities(run, matrix_files):
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("text,kind\nred,a\nblue,\n", "y has one class only, 'a'"),
-        ("text,kind\nred,\nblue,?\n", "no label in column 'kind'"),
-        (
-            "text,a,b\nred,1,1\nblue,1,0\n",
-            "Row 0 (counted from 0) has several labels, such as 'a' and 'b', as in 1 of 2",
-        ),
-    ],
-)
-def test_tables_without_one_class_a_row(run, tmp_path, text, message):
-    (tmp_path / "b.csv").write_text(text)
-    labels = ["--labels", "kind"] if "kind" in text else ["--label-column", "a", "--label-column", "b"]
-    words = ["--model", "kernel-logistic", "--one-class", "--text", "text", *labels, "--out", "m.lw"]
-    done = run("fit b.csv -q", *words, code=2)
-    assert message in done.err
-    assert done.err.count("\n") == 1
-
-
 def test_single_labels_are_hinted_at(fit_things):
     assert "no row has more than one label; with --one-class" in fit_things("--hyperparameters fixed").err
     known = fit_things("--hyperparameters fixed --many-labels").err
@@ -178,9 +158,6 @@ def test_max_margin_with_one_class_a_row(fit_things, run, tmp_path):
     (tmp_path / "t.csv").write_text("x,a\nx,b\n")
     words = ["fit", "two.csv", "--text", "text", "--labels", "kind", "--one-class", "--out", "m.lw"]
     assert "rows      2\n" in run(*words).err
-    assert (
-        "A max-margin model reads two classes as one label" in run(*words, "--taxonomy", "t.csv", code=2).err
-    )
     run(*words, "--taxonomy", "t.csv", "--model", "kernel-logistic", *FIXED)
     assert loaded().taxonomy_ == Taxonomy([("x", "a"), ("x", "b")])
 
@@ -283,24 +260,8 @@ def test_rows_of_several_classes_are_fitted_as_labels_with_a_note(run, several):
     run("fit h.arff", *LOGISTIC, "--data-taxonomy")
 
 
-def test_flags_that_do_not_go_together(run, tmp_path):
+def test_two_classes_read_as_labels_are_related(run, tmp_path):
     (tmp_path / "y.csv").write_text("x,y\n" + "".join(f"{k},{'ab'[k % 2]}\n" for k in range(12)))
-    table = ["fit", "y.csv", "--labels", "y", "--numeric", "x", "--out", "m.lw", "-q"]
-    (tmp_path / "t.csv").write_text("root,a\nroot,b\n")
-    tree = ["--taxonomy", "t.csv", "--decision", "least_expected_loss"]
-    told = run(*table, *LOGISTIC[:4], *tree, code=2).err
-    assert "--decision least_expected_loss chooses one class per row; add --one-class" in told
     np.save(tmp_path / "r.npy", np.eye(2))
-    np.save(tmp_path / "w.npy", np.array([["a", "b"], ["c", "d"]]))
-    np.save(tmp_path / "n.npy", np.eye(3))
-    (tmp_path / "x.npy").write_text("no array")
-    margins = [*table, "--model", "max-margin"]
-    told = run(*margins, "--one-class", "--covariance", "r.npy", code=2).err
-    assert "A max-margin model reads two classes as one label" in told
-    for name, words in (("w.npy", "entries of type <U1"), ("n.npy", "an array of shape (3, 3)"),
-                        ("x.npy", "no whole array")):  # fmt: skip
-        assert words in run(*margins, "--covariance", name, code=2).err
-    run(*margins, "--covariance", "r.npy")
+    run("fit y.csv --labels y --numeric x --model max-margin --covariance r.npy --out m.lw -q")
     assert run("inspect m.lw --covariance --json").json["covariance"] == [[1, 0], [0, 1]]
-    told = run(*margins, "--many-labels", "--compare", "low-rank", "--compare-folds", 40, code=2).err
-    assert "needs as many rows, but DATA has 12" in told

@@ -149,7 +149,6 @@ def test_labels_outside_are_refused_with_a_way_out(run, fit):
     done = fit("d|x", "a|y", "--enforce", "max,taxonomy=t.csv", "--outside-taxonomy", "root")
     assert "kept as roots" in done.err
     assert labels_of(run)[1] == ["a", "d", "x"]
-    assert "is for a taxonomy in a file" in fit("d", "a", "--outside-taxonomy", "root", code=2).err
     assert "'GO:7' is not in the taxonomy" in fit("GO:7", "GO:1", "--taxonomy", "t.obo", code=2).err
 
 
@@ -160,8 +159,6 @@ def test_relations_are_those_asked_for(run, fit):
         "no relation 'partof'"
         in fit("GO:4", "GO:3", "--taxonomy", "t.obo", "--relations", "partof", code=2).err
     )
-    assert "is not an ontology" in fit("b", "a", "--taxonomy", "t.csv", "--relations", "part_of", code=2).err
-    assert "add --taxonomy FILE" in fit("b", "a", "--relations", "part_of", code=2).err
 
 
 @pytest.mark.parametrize("test", [("GO:19", "GO:1"), ("GO:3", "GO:1"), ("GO:1|GO_3", "GO:1")])
@@ -185,7 +182,6 @@ def test_labels_that_training_lacked_count_as_missed(run, fit):
     assert "'c' (12), 'zz' (12); --ignore-unknown-labels ignores them" in done.err
     assert done.json["micro_f1"] == pytest.approx(2 * 36 / (2 * 36 + 24))
     assert run("evaluate m.lw test.csv --json --unknown-labels ignore").json["micro_f1"] == 1
-    assert "unknown label" in run("evaluate m.lw test.csv --unknown-labels raise", code=2).err
 
 
 def test_models_of_tags_give_tags_and_rows_keep_their_names(run, fit):
@@ -253,8 +249,6 @@ def test_a_taxonomy_from_a_file(run, tmp_path):
     run(*given, "--enforce", "max,taxonomy=tree.csv")
     run(*given, "--enforce", "max", "--taxonomy", "tree.csv")  # a prior too
     assert labelweave.load("m.lw").classifier_.taxonomy_.parents["dog"] == ("animal",)
-    done = run(*given, "--enforce", "max", code=2)
-    assert "--enforce: the data hold no taxonomy; add one with --enforce max,taxonomy=FILE." in done.err
 
 
 def test_a_fitted_model_is_put_in(run, genes):
