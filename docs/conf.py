@@ -70,7 +70,7 @@ sphinx_gallery_conf = {
 
 FOR_EXTENSIONS = {  # what classes of one's own need beyond the public modules
     "labelweave.model_files": ["ModelFileError", "Storable", "storable", "load_object", "save_object"],
-    "labelweave.solvers": ["Solver", "SolverResult", "State", "Status", "TraceRecord"],
+    "labelweave.solvers": ["Round", "Solver", "SolverResult", "State", "Status", "TraceRecord"],
 }
 
 

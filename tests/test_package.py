@@ -1,5 +1,8 @@
 import ast
+import compileall
+import os
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -46,6 +49,28 @@ print([name for name in ("numba", "llvmlite", "labelweave.estimators.label_graph
 """
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["[]"]
+
+
+@pytest.mark.slow
+def test_compiled_files_are_enough(tmp_path):
+    package = tmp_path / "labelweave"
+    shutil.copytree(ROOT / "src" / "labelweave", package, ignore=shutil.ignore_patterns("__pycache__"))
+    compileall.compile_dir(package, legacy=True, quiet=1)
+    for source in package.rglob("*.py"):
+        source.unlink()
+    script = """
+import labelweave, numpy as np
+X = np.eye(6)[[0, 1, 2, 3, 4, 5] * 4]
+print(labelweave.__file__, len([getattr(labelweave, name) for name in labelweave.__all__]))
+print(labelweave.MaxMarginClassifier().fit(X, X[:, :2]).predict(X[:2]).tolist())
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(tmp_path)},
+    )  # fmt: skip
+    first, second = done.stdout.splitlines()
+    assert first == f"{package / '__init__.pyc'} {len(labelweave.__all__)}"
+    assert second == "[[1, 0], [0, 1]]"
 
 
 def test_private_names_of_scikit_learn_are_imported_in_one_place():

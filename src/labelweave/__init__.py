@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 # imported when first used: the command line's help needs none of them
-__getattr__, __dir__, __all__ = names_on_use(__name__, __file__)
+__getattr__, __dir__, __all__ = names_on_use(__name__)
 
 _views.register("picture", lambda: __getattr__("display").LabelCovarianceDisplay.from_covariance)
 _views.register("facts", lambda: import_module("labelweave.app.facts").facts_html)

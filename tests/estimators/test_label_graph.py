@@ -382,5 +382,7 @@ def test_an_edited_checkpoint_is_refused_in_a_sentence(tmp_path, monkeypatch):
     with pytest.raises(model_files.ModelFileError, match="The iteration of a TraceRecord is not a number"):
         of_two_rounds(checkpoint=path).fit(X, Y)
     with pytest.raises(model_files.ModelFileError, match="is not a state"):
-        journal._state_of("a", {"kind of state": "Generator", "stream": {"bit_generator": "PCG64", "state": {
-            "state": 2**200, "inc": 1}, "has_uint32": 0, "uinteger": 2**99}})  # fmt: skip
+        journal._state_of("a", {"kind of state": "numpy.random._generator.Generator", "stream": {
+            "bit_generator": "PCG64", "state": {"state": 2**200, "inc": 1},
+            "has_uint32": 0, "uinteger": 2**99,
+        }})  # fmt: skip

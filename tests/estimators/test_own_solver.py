@@ -52,6 +52,11 @@ def test_rows_whose_kernel_matrix_is_not_kept_give_the_same():
     np.testing.assert_allclose(made.decision_function(rows), kept.decision_function(rows), atol=1e-9)
 
 
+def test_features_of_zero():
+    model = MaxMarginClassifier(solver=Fista(), fit_intercept=False).fit(np.zeros((60, 2)), Y)
+    assert model.converged_
+
+
 def test_sparse_rows_of_many_features():
     wide = sp.csr_array(np.hstack([X, np.zeros((60, 100))]))
     assert MaxMarginClassifier(solver=Fista(), max_iter=5000).fit(wide, Y).converged_

@@ -299,6 +299,75 @@ class Elsewhere(Fista):
         return found._replace(answer=problem.targets.T, status=Status.CONVERGED)
 
 
+class PlainCovariance(lw.LabelCovariance):
+    def __init__(self, n_labels):
+        self.n_labels = n_labels
+
+    def diagonal(self):
+        return np.ones(self.n_labels)
+
+    def matmul(self, vectors, workers=None):
+        return vectors
+
+
+class Indefinite(PlainCovariance):
+    def matmul(self, vectors, workers=None):
+        return -vectors
+
+    def diagonal(self):
+        return -np.ones(self.n_labels)
+
+
+class NoWorkers(PlainCovariance):
+    def matmul(self, vectors):
+        return vectors
+
+
+class TooFew(PlainCovariance):
+    def matmul(self, vectors, workers=None):
+        return vectors[..., 1:]
+
+
+class WrongSlope(PlainLogistic):
+    def gradient(self, signs, scores):
+        return 2 * super().gradient(signs, scores)
+
+
+class NoNumbers(PlainLogistic):
+    def value(self, signs, scores):
+        return np.full_like(scores, np.nan)
+
+
+@pytest.mark.parametrize("n_labels", [3, 400])
+@pytest.mark.parametrize(
+    ("part", "message"),
+    [
+        (Indefinite, "Indefinite is not positive semi-definite"),
+        (NoWorkers, "NoWorkers.matmul failed: .* takes 2 positional arguments but 3 were given"),
+        (TooFew, r"TooFew.matmul returned shape \(3, \d+\); it must return \(3, \d+\)"),
+    ],
+)
+def test_fits_check_own_covariances(part, message, n_labels):
+    X, Y = draw_labels(40, 5, n_labels)
+    for model in (lw.MaxMarginClassifier, lw.KernelLogisticClassifier, lw.LowRankClassifier):
+        with pytest.raises(testing.ContractError, match=message):
+            model(label_covariance=part(n_labels)).fit(X, Y)
+
+
+@pytest.mark.parametrize(
+    ("loss", "message"),
+    [
+        (WrongSlope(), r"the gradient of WrongSlope.evaluate is .*, WrongSlope.gradient returns"),
+        (NoNumbers(), r"NoNumbers.value returned nan at \(0\); it must be finite"),
+    ],
+)
+def test_fits_check_own_losses(loss, message):
+    X, Y = draw_labels(40, 5, 3)
+    for model in (lw.LowRankClassifier(3, loss), lw.KernelLogisticClassifier(loss=loss)):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, Y)
+
+
 class NoState(Fista):
     def start(self, problem, dual=None):
         return np.zeros(3)
@@ -337,6 +406,12 @@ class NoNumber(Fista):
         return found._replace(status=Status.CONVERGED, answer=np.full((30, 3), np.nan))
 
 
+class Doubled(Fista):
+    def start(self, problem, dual=None):
+        problem.targets *= 2
+        return super().start(problem, dual)
+
+
 class ColdOnly(Fista):
     def start(self, problem):
         return super().start(problem)
@@ -346,7 +421,12 @@ class ColdOnly(Fista):
     ("solver", "message"),
     [
         (NoRound(), "NoRound.round returned a FistaState; it must return"),
-        (Elsewhere(), r"\(3, 30\) as answer; it must be the dual variables, a float array \(30, 3\)"),
+        (
+            Elsewhere(),
+            r"float64 array \(3, 30\) as answer; it must be the dual variables, a float array \(30, 3\)",
+        ),
+        (Doubled(), "is read-only"),
+        (NoAnswer(), r"NoAnswer.certify must return \(record, status, answer\)"),
         (NoState(), "NoState.start returned a ndarray; it must return a State"),
         (Idle(), "a state with rounds=0 after 0; add one per"),
         (ColdOnly(), "takes 2 positional arguments but 3 were given"),
@@ -358,6 +438,16 @@ class ColdOnly(Fista):
 def test_what_a_solver_gives_wrong_is_said(solver, message):
     with pytest.raises(testing.ContractError, match=message):
         testing.check_solver(solver)
+
+
+@pytest.mark.parametrize("status", [Status.CONVERGED, Status.SETTLED])
+def test_rounds_may_leave_the_answer_to_certify(status):
+    class Ends(Fista):
+        def round(self, problem, state):
+            found = super().round(problem, state)
+            return found._replace(status=found.status and status, answer=None)
+
+    testing.check_solver(Ends())
 
 
 def test_a_solver_that_is_too_sure_goes_on_until_the_gap_is_small():

@@ -24,4 +24,4 @@ from labelweave.datasets.xmc import read_xmc as read_xmc
 from labelweave.datasets.xmc import write_xmc as write_xmc
 from labelweave.foundation.views import exported
 
-__all__ = list(exported(__file__))
+__all__ = list(exported(__name__))

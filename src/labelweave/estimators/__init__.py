@@ -21,4 +21,4 @@ if TYPE_CHECKING:
     from labelweave.estimators.targets import UnobservedLabelWarning as UnobservedLabelWarning
     from labelweave.estimators.zero_shot import ZeroShotClassifier as ZeroShotClassifier
 
-__getattr__, __dir__, __all__ = names_on_use(__name__, __file__)
+__getattr__, __dir__, __all__ = names_on_use(__name__)

@@ -47,6 +47,7 @@ from labelweave.labels.flip_rates import read_flip_rates
 from labelweave.labels.label_mean import read_label_mean
 from labelweave.model_files import ModelFileError, save_model, schema
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
+from labelweave.testing.checks import check_own
 
 _SCORES_AT_ONCE = 16_000_000  # scores held in memory at a time, 128 MB
 _LARGEST_NUMBER = 1000  # exponent of a power of two that float64 can still represent
@@ -58,6 +59,7 @@ class CheckedParameters(BaseEstimator):
     """Base of all estimators: saves them, and before a fit rejects parameters that scikit-learn allows."""
 
     _parameter_constraints: ClassVar[Any]
+    _has_gap_of_losses: ClassVar[bool] = True
 
     save = save_model
 
@@ -79,7 +81,8 @@ class CheckedParameters(BaseEstimator):
             raise naming_parameter(error, self._parameter_constraints) from None
         own = self.get_params(deep=False)
         self._refuse_odd_parameters(own)
-        for value in own.values():  # groups of parameters
+        for value in own.values():
+            check_own(value, has_gap=self._has_gap_of_losses)
             if isinstance(value, CheckedParameters) and not hasattr(value, "fit"):
                 value._validate_params()
         self._refuse_together()

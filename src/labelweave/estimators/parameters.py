@@ -27,7 +27,7 @@ from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.flip_rates import FlipRates
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import Made, Sizes, refuse
-from labelweave.problems.losses.entry_losses import ENTRY_LOSSES
+from labelweave.problems.low_rank_factors import make_entry_loss
 from labelweave.solvers import Solver
 
 KernelLike: TypeAlias = str | Kernel | Callable[..., Any]
@@ -172,7 +172,7 @@ FACTS: dict[str, Callable[[Any], bool]] = {
         isinstance(one, WeightedCovariance) for one in _parts(model.label_covariance)
     ),
     "an own loss": lambda model: not isinstance(model.loss, str),
-    "no convex loss": lambda model: not ENTRY_LOSSES.get(model.loss, model.loss).is_convex,
+    "no convex loss": lambda model: not make_entry_loss(model.loss).is_convex,
     "no ridge": lambda model: (
         model._ranks is None and (model.loss, model.penalty) != ("squared_error", "ridge")
     ),

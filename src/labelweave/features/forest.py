@@ -136,7 +136,7 @@ class Forest(StoredParameters):
         leaves = self.leaves(data)
         n, trees = leaves.shape
         values = np.full(leaves.size, value, dtype)
-        ends = np.arange(0, n * trees + 1, trees, dtype=np.int64)
+        ends = np.arange(0, n * trees + 1, trees, dtype=sp.get_index_dtype(maxval=n * trees))
         return sp.csr_array((values, leaves.astype(np.int32).ravel(), ends), shape=(n, self.n_leaves))
 
     def __repr__(self) -> str:

@@ -77,7 +77,10 @@ def checked(function: F) -> F:
 
     @wraps(function)
     def call(*args: Any, **options: Any) -> Any:
-        given = signature.bind(*args, **options).arguments
+        try:
+            given = signature.bind(*args, **options).arguments
+        except TypeError as error:
+            raise TypeError(f"{function.__qualname__}() {error}") from None
         for name, (is_one, words) in kinds().items():
             if name in given and not is_one(given[name]):
                 value = given[name]

@@ -6,13 +6,16 @@ registers their providers.
 
 from __future__ import annotations
 
-import ast
+import dis
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
-from typing import Any
+from importlib.abc import InspectLoader
+from itertools import pairwise
+from types import CodeType
+from typing import Any, cast
 
+_LIBRARY = __name__.partition(".")[0]
 _FINDERS: dict[str, Callable[[], Callable[..., Any]]] = {}
 
 
@@ -31,22 +34,28 @@ def html_with_facts(estimator: Any) -> str:
     return f"{BaseEstimator._html_repr(estimator)}{view('facts', estimator)}"
 
 
-def exported(path: str) -> dict[str, str]:
-    """Return the names that a package's file imports in the form ``name as name``, and their modules.
+def exported(package: str) -> dict[str, str]:
+    """Return the names that a package's file imports from labelweave as they are, and their modules.
 
-    Type checkers read this form as an export, so that no other list of names is needed.
+    They are read from its compiled code, also where imports stand below ``TYPE_CHECKING``: no other list of
+    names is needed, nor the source.
     """
-    nodes = ast.walk(ast.parse(Path(path).read_bytes()))
-    lines = [(node.module, one) for node in nodes if isinstance(node, ast.ImportFrom) for one in node.names]
-    return dict(sorted((one.name, str(module)) for module, one in lines if one.name == one.asname))
+    loader = cast(InspectLoader, import_module(package).__loader__)
+    homes, steps = {}, list(dis.get_instructions(cast(CodeType, loader.get_code(package))))
+    for step, after in pairwise(steps):
+        if step.opname == "IMPORT_NAME":
+            module = step.argval
+        elif step.opname == "IMPORT_FROM" and step.argval == after.argval and module != __name__:
+            homes[step.argval] = module
+    return {name: home for name, home in sorted(homes.items()) if home.partition(".")[0] == _LIBRARY}
 
 
-def names_on_use(package: str, path: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def names_on_use(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return ``__getattr__``, ``__dir__`` and ``__all__`` of a package that imports its exports on first use.
 
-    path: its file, where they are below ``TYPE_CHECKING``.
+    Its file has them below ``TYPE_CHECKING``.
     """
-    homes = exported(path)
+    homes = exported(package)
 
     def find(name: str) -> Any:
         if name not in homes:

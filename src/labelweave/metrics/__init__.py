@@ -36,4 +36,4 @@ from labelweave.metrics.top_k import precision_at_k as precision_at_k
 from labelweave.metrics.top_k import propensities as propensities
 from labelweave.metrics.top_k import propensity_scored_precision_at_k as propensity_scored_precision_at_k
 
-__all__ = list(exported(__file__))
+__all__ = list(exported(__name__))

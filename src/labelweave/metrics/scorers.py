@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 from labelweave.foundation.arguments import checked
@@ -40,17 +41,16 @@ for _response, _home, _names in _METRICS:
     for _name in _names.split():
         _sign = "neg_" if _name.endswith(("_loss", "_error")) else ""
         _CASES[_sign + _name] = (getattr(_home, _name), _response, {})
-for _name in ("f1", "precision", "recall"):
-    for _average in ("micro", "macro", "example"):
-        _CASES[f"{_average}_{_name}"] = (
-            getattr(label_sets, f"{_name}_score"),
-            _LABELS,
-            {"average": _average},
-        )
-    _CASES[f"hierarchical_{_name}"] = (getattr(hierarchies, f"hierarchical_{_name}_score"), _LABELS, {})
-for _average in ("micro", "macro", "weighted"):
-    _metric = rankings.average_precision_score
-    _CASES[f"{_average}_average_precision"] = (_metric, _SCORES, {"average": _average})
+_AVERAGED: list[tuple[Any, Any, str, str]] = [
+    (_LABELS, label_sets, "f1_score precision_score recall_score", "micro macro example"),
+    (_SCORES, rankings, "average_precision_score", "micro macro weighted"),
+]
+for _response, _home, _names, _averages in _AVERAGED:
+    for _name, _average in product(_names.split(), _averages.split()):
+        _short = _name.removesuffix("_score")
+        _CASES[f"{_average}_{_short}"] = (getattr(_home, _name), _response, {"average": _average})
+for _name in ("hierarchical_f1", "hierarchical_precision", "hierarchical_recall"):
+    _CASES[_name] = (getattr(hierarchies, f"{_name}_score"), _LABELS, {})
 _CASES["fmax"] = (hierarchies.fmax_score, _PROBABILITIES, {})
 
 

@@ -29,4 +29,4 @@ from labelweave.postprocessing.thresholds.top_k import expected_f1_sizes as expe
 from labelweave.postprocessing.thresholds.top_k import favor_rare_labels as favor_rare_labels
 from labelweave.postprocessing.thresholds.top_k import scores_above_top_k as scores_above_top_k
 
-__all__ = list(exported(__file__))
+__all__ = list(exported(__name__))

@@ -21,6 +21,7 @@ from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import namespace
 from labelweave.foundation.arrays.linear_algebra import column_products, inner_product, like
 from labelweave.solvers.frame import (
+    MEASURED,
     Certificate,
     Round,
     Solver,
@@ -243,7 +244,8 @@ class MeasuredSolver(Solver[BoxProblem, State]):
 
     Callbacks receive the objectives that it reports.  The result is measured here, in double precision: the
     gap of a fit is independent of the solver.  A run has converged if the measured gap is small enough, and
-    continues if only the gap reported by the solver is.
+    continues if only the gap reported by the solver is.  The arrays of the problem become read-only: the
+    measurement needs them as they are.
     """
 
     def __init__(self, own: Solver[Any, Any], tol: float, max_iter: int) -> None:
@@ -255,6 +257,8 @@ class MeasuredSolver(Solver[BoxProblem, State]):
     def start(self, problem: BoxProblem, dual: RowsByLabels | None = None) -> State:
         """Start at dual variables (n, L), by default those of the solver."""
         own: Any = self.own
+        for array in (problem.targets, problem.lower, problem.upper):
+            array.flags.writeable = False
         state = own.start(problem) if dual is None else own.start(problem, self._variables(problem, dual))
         if not isinstance(state, State):
             raise TypeError(f"{self.name}.start returned a {type(state).__name__}; it must return a State.")
@@ -275,16 +279,22 @@ class MeasuredSolver(Solver[BoxProblem, State]):
                 f"{self.name}.round returned a state with rounds={found.state.rounds} after {done}; add one "
                 "per round."
             )
-        if found.status is not Status.CONVERGED:
+        if found.status not in MEASURED:
             return found
-        record, status, settled = self._measured(problem, found.answer, None)
+        answer = self._answer(problem, found.state, found.status) if found.answer is None else found.answer
+        record, status, settled = self._measured(
+            problem, answer, None if found.status is Status.CONVERGED else Status.SETTLED
+        )
         return found._replace(record=record, status=status, answer=settled)
 
     def certify(self, problem: BoxProblem, state: State, status: Status) -> Certificate:
+        return self._measured(problem, self._answer(problem, state, status), status)
+
+    def _answer(self, problem: BoxProblem, state: State, status: Status) -> Any:
         found = self.own.certify(problem, state, status)
         if not isinstance(found, tuple) or len(found) != 3:
             raise TypeError(f"{self.name}.certify must return (record, status, answer).")
-        return self._measured(problem, found[2], status)
+        return found[2]
 
     def _measured(self, problem: BoxProblem, answer: Any, otherwise: Any) -> Certificate:
         variables = self._variables(problem, answer)
@@ -295,7 +305,8 @@ class MeasuredSolver(Solver[BoxProblem, State]):
     def _variables(self, problem: BoxProblem, answer: Any) -> RowsByLabels:
         shape = problem.targets.shape
         if not isinstance(answer, np.ndarray) or answer.shape != shape or answer.dtype.kind != "f":
-            kind = getattr(answer, "shape", None) or type(answer).__name__
+            is_array = isinstance(answer, np.ndarray)
+            kind = f"an {answer.dtype} array {answer.shape}" if is_array else type(answer).__name__
             raise TypeError(
                 f"{self.name} returned {kind} as answer; it must be the dual variables, a float array "
                 f"{shape}."

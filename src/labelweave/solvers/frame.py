@@ -150,17 +150,17 @@ class State:
     trace: tuple[TraceRecord, ...] = field(default=(), repr=False)
     status: Status | None = None
 
-    _kinds: ClassVar[dict[str, type[Any]]] = {"TraceRecord": TraceRecord}
+    _kinds: ClassVar[dict[str, type[Any]]] = {f"{TraceRecord.__module__}.TraceRecord": TraceRecord}
     _items: ClassVar[dict[str, Any]] = {"status": Status}
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        State._kinds[cls.__name__] = cls
+        State.plain_with(cls)
 
     @classmethod
     def plain_with(cls, *kinds: type[Any]) -> None:
         """Register other tuples and dataclasses as parts of states in files."""
-        State._kinds.update({kind.__name__: kind for kind in kinds})
+        State._kinds.update({_name(kind): kind for kind in kinds})
 
     def to_plain(self) -> dict[str, Any]:
         plain: dict[str, Any] = _to_plain(self)
@@ -222,8 +222,8 @@ class Solver(ABC, Generic[Problem, AnyState]):
         """Run one round."""
 
     @abstractmethod
-    def certify(self, problem: Problem, state: AnyState, status: Status) -> Certificate | tuple[Any, Status]:
-        """Measure a state and return its answer, without changing it.
+    def certify(self, problem: Problem, state: AnyState, status: Status) -> tuple[Any, ...]:
+        """Measure a state and return its ``Certificate``, or these parts as a tuple, without changing it.
 
         The record is None if the last one of the trace is of this state.
         """
@@ -341,6 +341,11 @@ def generator_at(stream: dict[str, Any]) -> np.random.Generator:
     return generator
 
 
+def _name(kind: type[Any]) -> str:
+    """Return the full name of a class: one of a user's may have the short name of one of labelweave's."""
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
 def _to_plain(value: Any) -> Any:
     parts: dict[str, Any] | None = None
     if is_dataclass(value) and not isinstance(value, type):
@@ -354,7 +359,7 @@ def _to_plain(value: Any) -> Any:
     elif isinstance(value, np.random.Generator):
         parts = {"stream": stream_of(value)}
     if parts is not None:
-        return {_KIND: type(value).__name__, **_to_plain(parts)}
+        return {_KIND: _name(type(value)), **_to_plain(parts)}
     if isinstance(value, dict):
         return {name: _to_plain(part) for name, part in value.items()}
     if isinstance(value, tuple | list):
@@ -377,14 +382,14 @@ def _from_plain(plain: Any) -> Any:
 
 
 def _made(kind: str, parts: dict[str, Any]) -> Any:
-    if kind == "Status":
+    if kind == _name(Status):
         return Status[parts["name"]]
-    if kind == "Generator":
+    if kind == _name(np.random.Generator):
         return generator_at(parts["stream"])
     if kind not in State._kinds:
         raise ValueError(f"The kind of state {kind!r} does not exist.")
     made = State._kinds[kind]
     for name, default in getattr(made, "_field_defaults", {}).items():
         if isinstance(default, int | float) and not isinstance(parts.get(name, 0), Real):
-            raise ValueError(f"The {name} of a {kind} is not a number.")
+            raise ValueError(f"The {name} of a {made.__name__} is not a number.")
     return made(**parts)

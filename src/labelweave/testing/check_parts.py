@@ -17,6 +17,7 @@ from labelweave.solvers.box_dual import MeasuredSolver, Settled, dual_value, pri
 from labelweave.solvers.frame import Solver, SolverResult, State
 from labelweave.testing.checks import (
     ContractError,
+    called,
     require,
     require_array,
     require_close,
@@ -198,6 +199,7 @@ def check_solver(solver: Solver) -> None:  # type: ignore[type-arg]
         require(there.converged, f"{name} does not reach the optimum from {name}.start(problem, dual).")
         same = np.array_equal(again.answer.boxed, whole.answer.boxed)
         require(same, f"{name} returns another result when resumed from a stored state.")
+        _solved(MeasuredSolver(solver, _TOL, 2), problem)  # ends by certify
     other = through_file(solver)
     require(other is None or type(other) is type(solver), f"{name} has another class when loaded.")
 
@@ -209,10 +211,11 @@ def _solved(
     on_check: Any = None,
     dual: Array | None = None,
 ) -> SolverResult:
-    try:
+    def solved() -> SolverResult:
         return run.solve(problem, state if dual is None else run.start(problem, dual), on_check)[0]
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise ContractError(f"{run.name} failed: {error}") from error
+
+    found: SolverResult = called(run.name, solved)
+    return found
 
 
 class SmallDual:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -16,13 +18,20 @@ from labelweave.model_files.storable import is_registered
 from labelweave.problems.losses import EntryLoss
 
 
-class ContractError(AssertionError):
+class ContractError(AssertionError, ValueError):
     """An object breaks a requirement of its kind; the message names the requirement and the place."""
 
 
 def require(holds: Any, message: str) -> None:
     if not holds:
         raise ContractError(message)
+
+
+def called(what: str, function: Callable[..., Any], *arguments: Any) -> Any:
+    try:
+        return function(*arguments)
+    except (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        raise ContractError(f"{what} failed: {error}") from error
 
 
 def require_array(found: Any, shape: tuple[int, ...], what: str) -> None:
@@ -96,7 +105,7 @@ def _shown(found: Any) -> str:
     return f"{kind} of type {found.dtype}" if isinstance(found, np.ndarray) else kind
 
 
-_MOST_LABELS = 1000
+_MOST_LABELS, _FEW_LABELS = 1000, 300
 
 
 @checked
@@ -126,11 +135,12 @@ def check_covariance(covariance: LabelCovariance) -> None:
     >>> from labelweave.testing import check_covariance
     >>> check_covariance(LabelCovariance.low_rank([[1.0], [0.5], [-0.5]], diagonal=0.1))
     """
-    name, n_labels = type(covariance).__name__, covariance.n_labels
+    name, n_labels = type(covariance).__name__, _count(covariance)
     if not 0 < n_labels <= _MOST_LABELS:
         raise ValueError(
             f"The covariance has {n_labels} labels; pass 1 to {_MOST_LABELS}, since it is made dense."
         )
+    _check_vectors(covariance)
     dense = covariance.to_dense()
     require_array(dense, (n_labels, n_labels), f"{name}.to_dense")
     require_semidefinite(dense, name)
@@ -167,15 +177,9 @@ def _check_parts(covariance: LabelCovariance, dense: Array, name: str) -> None:
 def _check_products(covariance: LabelCovariance, dense: Array, name: str) -> None:
     """Check products with arrays of two and three dimensions, in both precisions."""
     random, what = np.random.default_rng(0), f"{name}.matmul"
-    left, right = random.normal(size=(2, 5, 3, len(dense)))
+    left = random.normal(size=(5, 3, len(dense)))
     found = covariance.matmul(left)
     require_close(found, left @ dense, what, "the product is", 1e-9, 1e-10)
-    one, other = float(np.vdot(found, right)), float(np.vdot(left, covariance.matmul(right)))
-    size = float(np.abs(left).max() * np.abs(right).max() * np.abs(dense).max(initial=0.0) * left.size)
-    require(
-        abs(one - other) <= 1e-10 * size,
-        f"{what} is not self-adjoint: <u R, v> is {one:.9g} and <u, v R> is {other:.9g}.",
-    )
     with Workers(2).running() as workers:
         threaded = covariance.matmul(left[:, 0], workers)
         require_close(threaded, left[:, 0] @ dense, f"{what} with threads", "the product is", 1e-9, 1e-10)
@@ -214,8 +218,51 @@ def _check_made(covariance: LabelCovariance, dense: Array, name: str) -> None:
 Numbers = npt.NDArray[np.float64]
 
 _SCALES = (1e-4, 1e-2, 1.0, 10.0, 1e3)
+_USUAL_SCALES = (0.1, 1.0, 10.0)  # of scores in fits
 _SHARES = (1.0, 0.5, 0.0)  # of the derivatives, at which duality gaps need conjugates
 _STEP = 1e-5
+
+
+def check_own(given: Any, *, has_gap: bool) -> None:
+    """Check parameters of classes that are not labelweave's, as estimators do before a fit.
+
+    given: any parameter; losses and label covariances are checked, also those in lists.
+    has_gap: whether the conjugates of losses give the model its duality gap.
+    """
+    for part in given if isinstance(given, list | tuple) else [given]:
+        if type(part).__module__.partition(".")[0] == __name__.partition(".")[0]:
+            continue
+        if isinstance(part, EntryLoss):
+            _check_loss(part, _USUAL_SCALES, has_gap=has_gap)
+        elif isinstance(part, LabelCovariance):
+            check_covariance(part) if 0 < _count(part) <= _FEW_LABELS else _check_vectors(part)
+
+
+def _count(covariance: LabelCovariance) -> int:
+    n_labels: Any = getattr(covariance, "n_labels", None)
+    what = f"{type(covariance).__name__}.n_labels"
+    require(isinstance(n_labels, Integral), f"{what} is {n_labels}; it must be the number of labels.")
+    return int(n_labels)
+
+
+def _check_vectors(covariance: LabelCovariance) -> None:
+    """Check the diagonal, and that products of a few vectors are those of a covariance."""
+    name, n_labels = type(covariance).__name__, _count(covariance)
+    require_array(called(f"{name}.diagonal", covariance.diagonal), (n_labels,), f"{name}.diagonal")
+    what, (left, right) = f"{name}.matmul", np.random.default_rng(0).normal(size=(2, 3, n_labels))
+    found, other = called(what, covariance.matmul, left, None), called(what, covariance.matmul, right, None)
+    require_array(found, left.shape, what)
+    size = float(np.linalg.norm(found) * np.linalg.norm(left) + np.linalg.norm(other) * np.linalg.norm(right))
+    one, other = float(np.vdot(found, right)), float(np.vdot(left, other))
+    require(
+        abs(one - other) <= 1e-10 * size,
+        f"{what} is not self-adjoint: <u R, v> is {one:.9g} and <u, v R> is {other:.9g}.",
+    )
+    least = float((left * found).sum(axis=1).min())
+    require(
+        least >= -1e-10 * size,
+        f"{name} is not positive semi-definite: <u R, u> is {least:.3g} for a vector u.",
+    )
 
 
 @checked
@@ -254,26 +301,36 @@ def check_loss(loss: EntryLoss) -> None:
     ...         return gradients * (gradients / 2 + signs)
     >>> check_loss(SquaredMargin())
     """
+    _check_loss(loss, _SCALES, has_gap=True)
+
+
+def _check_loss(loss: EntryLoss, scales: tuple[float, ...], *, has_gap: bool) -> None:
     name = type(loss).__name__
-    for scale in _SCALES:
+    for scale in scales:
         scores = np.sort(scale * np.random.default_rng(0).normal(size=40))
         for sign in (-1.0, 1.0):
             signs = np.full(scores.shape, sign)
             _check_forms(loss, signs, scores)
             _check_slopes(loss, signs, scores, scale)
-            if loss.is_convex:
+            if loss.is_convex and has_gap:
                 _check_conjugate(loss, signs, scores)
     _check_unobserved(loss)
-    require(np.isfinite(float(loss.threshold)), f"{name}.threshold is {loss.threshold}; it must be finite.")
+    level: Any = loss.threshold
+    is_number = isinstance(level, Real)
+    require(
+        is_number and np.isfinite(float(level)), f"{name}.threshold is {level!r}; it must be a finite number."
+    )
     _check_stored(loss, f"{name}.value, loaded from a model file,")
 
 
 def _check_forms(loss: EntryLoss, signs: Numbers, scores: Numbers) -> None:
     name = type(loss).__name__
     wide = scores[:, None] * np.array([2.0, 1.0, 0.5])
+    for array in (signs, scores, wide):
+        array.flags.writeable = False
     for method in ("value", "gradient", "curvature"):
         compute, what = getattr(loss, method), f"{name}.{method}"
-        found = compute(signs, scores)
+        found = called(what, compute, signs, scores)
         require_array(found, scores.shape, what)
         require_close(compute(signs[:, None], wide)[:, 1], found, f"{what} of a matrix", "of a vector it is")
         single = compute(signs.astype(np.float32), scores.astype(np.float32))
@@ -282,6 +339,11 @@ def _check_forms(loss: EntryLoss, signs: Numbers, scores: Numbers) -> None:
             f"{what} returned {getattr(single, 'dtype', type(single))} for scores in single precision; "
             "return the type of the scores.",
         )
+    bends = loss.curvature(signs, scores)
+    require(
+        not loss.is_quadratic or (bends == bends[0]).all(),
+        f"{name}.is_quadratic is true, but {name}.curvature is not the same for all scores.",
+    )
     for found, method in zip(loss.evaluate(signs, scores), ("value", "gradient", "curvature"), strict=True):
         due = getattr(loss, method)(signs, scores)
         what = f"the {method} of {name}.evaluate"
@@ -330,8 +392,10 @@ def _check_conjugate(loss: EntryLoss, signs: Numbers, scores: Numbers) -> None:
     slopes, values = loss.gradient(signs, scores), loss.value(signs, scores)
     rounding = 1e-9 * float(np.abs(slopes * scores).max() + np.abs(values).max()) + 1e-12
     for share in _SHARES:
-        found = loss.conjugate(signs, share * slopes)
+        found = called(what, loss.conjugate, signs, share * slopes)
         require_array(found, scores.shape, what)
+        table = loss.conjugate(signs[:, None], share * slopes[:, None] * np.ones(2))
+        require_close(table, np.stack([found, found], axis=1), f"{what} of a matrix", "of a vector it is")
         reached = np.max(share * slopes[:, None] * scores - values, axis=1)
         low = found < reached - rounding
         high = found > slopes * scores - values + rounding if share == 1.0 else np.zeros(len(found), bool)

@@ -17,7 +17,7 @@ from labelweave.foundation.arrays import panels
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Items, Made, Maybe, Numbers
 
-_LEAVES_AT_ONCE = 2_000_000
+_LEAVES_AT_ONCE = 65_536
 _LEAST_SHARE = 1e-3
 
 
@@ -67,8 +67,12 @@ class ForestScorer(Scorer):
     def scores(self, features: FeatureMatrix) -> RowsByLabels:
         scores = np.tile(self.intercept_, (len(features), 1))
         for rows in panels(len(features), max(1, _LEAVES_AT_ONCE // self.forest.n_trees)):
-            shares = self.forest.indicators(features.data[rows], 1.0 / self.forest.n_trees) @ self.values
-            scores[rows] += shares.toarray() if sp.issparse(shares) else shares
+            leaves = self.forest.leaves(features.data[rows])
+            places = np.arange(leaves.size + 1, dtype=np.int32)
+            parts = np.full(leaves.size, 1.0 / self.forest.n_trees)
+            means = sp.csr_array((parts, places[:-1], places[:: self.forest.n_trees]))
+            # these leaves alone, since SciPy converts all that it multiplies to double precision
+            scores[rows] += (means @ self.values[leaves.ravel()]).toarray()
         return log_odds(scores)
 
 

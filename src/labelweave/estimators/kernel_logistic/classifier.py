@@ -236,6 +236,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     """
 
     _usual_budget = 8000.0
+    _has_gap_of_losses = False
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         **SHARED,
         "kernel": [*SHARED["kernel"], StrOptions({ARD}), list, tuple],

@@ -374,7 +374,9 @@ def _fitted(
     end: Start,
 ) -> FittedFactors:
     """Separate the feature factor from the intercepts; convert it to coefficients of support rows."""
-    constant, labels = settings.constant, np.asarray(labels, settings.dtype)
+    constant, labels = settings.constant, np.array(labels, settings.dtype)
+    if ready.label_map is None:
+        labels[ready.data.labels.observed_counts() == 0] = 0.0  # exactly: what is left would be predicted
     if ready.explicit is None:
         constant_row = constant**2 * factor.sum(axis=0, dtype=np.float64)
     elif constant:

@@ -150,7 +150,7 @@ class MaxMarginClassifier(KernelClassifier):
         kernel matrix in memory) and "incomplete_cholesky" (corrected in rounds) select the factorization;
         "block_ascent" iterates over blocks of kernel rows; "working_set" is the paper's Algorithm 1.  All
         reach the same optimum.  "auto" is the first for sparse rows, ADMM for dense ones, and blocks, then
-        ADMM if that is faster, for kernels.  A custom solver (:mod:`labelweave.testing`) gets ``tol`` and
+        ADMM if that is faster, for kernels.  A custom solver (:mod:`labelweave.solvers`) gets ``tol`` and
         ``max_iter`` from here, and its result is measured.
     kernel_rank : int or None, default=None
         Rank of an incomplete Cholesky factor G that approximates the kernel matrix, with pivots among all

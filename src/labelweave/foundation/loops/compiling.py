@@ -2,7 +2,8 @@
 
 Numba refuses to build a loop if no cache folder is writable (``NUMBA_CACHE_DIR``, next to the source,
 or the user's), as with a library that an administrator installed and an account without a home.  Loops then
-use a private temporary folder, and if that is impossible, each process compiles its own.
+use a private temporary folder, and if that is impossible, or only compiled files of labelweave are
+installed, each process compiles its own.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import stat
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -27,14 +28,14 @@ def njit(**options: Any) -> Callable[[Any], Any]:
     def compiled(function: Any) -> Any:
         import numba
 
-        try:
+        # raised when the cache is set up, before compiling: no folder is writable, or no source is there
+        with suppress(RuntimeError):
             return numba.njit(**options)(function)
-        except RuntimeError:  # no writable folder; raised when the cache is set up, before compiling
-            folder = _private_folder()
-            if folder is None:
-                return numba.njit(**options | {"cache": False})(function)
-        with _cache_folder(folder):
-            return numba.njit(**options)(function)
+        folder = _private_folder()
+        if folder is not None:
+            with suppress(RuntimeError), _cache_folder(folder):
+                return numba.njit(**options)(function)
+        return numba.njit(**options | {"cache": False})(function)
 
     return compiled
 

@@ -76,9 +76,10 @@ class EntryLoss(OwnParameters, ABC):
         """Compute values and both derivatives, which may share work; see :meth:`value`."""
         return self.value(signs, scores), self.gradient(signs, scores), self.curvature(signs, scores)
 
-    @abstractmethod
     def conjugate(self, signs: Array, gradients: Array) -> Array:
         """Compute the convex conjugate ``max over s of gradient * s - loss(sign, s)``, for duality gaps.
+
+        Losses that are not convex need none.
 
         Parameters
         ----------
@@ -90,6 +91,7 @@ class EntryLoss(OwnParameters, ABC):
         ndarray
             The conjugate.
         """
+        raise NotImplementedError(f"{type(self).__name__} has no conjugate, which convex losses need.")
 
     def log_odds(self, scores: Array) -> Array:
         """Compute log(p / (1 - p)) of labels whose probabilities are proportional to ``exp(-loss)``.
