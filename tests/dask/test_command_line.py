@@ -297,29 +297,9 @@ def test_features_have_the_names_of_all_files(run, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (
-            ["rows", "--dask", "x", "--model", "binary-relevance"],
-            "--dask requires --model auto, max-margin, kernel-logistic, low-rank, label-graph or label-tree",
-        ),
-        (
-            ["rows", "--dask", "x", "--model", "low-rank", "--compare", "binary-relevance"],
-            "--dask cannot compare",
-        ),
-        (
-            ["rows", "--dask", "x", "--calibrate", "auto", "--checkpoint", "c"],
-            "--checkpoint stores only one fit",
-        ),
         (["rows", "--dask", "x", "--enforce", "max", *FLAGS], "the data hold no taxonomy"),
-        (
-            ["rows", "--dask", "x", "--model", "label-graph", "--inputs", "scores"],
-            "--inputs scores is for data in memory",
-        ),
-        (["rows", "--dask", "x", "--prune", "small", *FLAGS], "--prune small is for data in memory"),
-        (["rows", "--dask", "x", "--kernel-rank", "9", *FLAGS], "--kernel-rank requires --kernel rbf"),
-        (["rows", "--dask", "x", "--jobs", "2", *FLAGS], "--jobs 2 is for data in memory"),
         (["rows", "--dask", "x"], "A table needs --labels COLUMN"),
         (["nothing/*.parquet", "--dask", "x"], "no files"),
-        (["rows/part-0.parquet", "rows/part-1.parquet"], "is a second data file"),
         (["rows", "--dask", "x", "--label-column", "size"], "0, 1, -1, true, false"),
     ],
 )

@@ -23,19 +23,10 @@ import numpy as np
 from distributed import Client, Future, KilledWorker, wait
 from distributed.comm import CommClosedError
 
+from labelweave.dask import waiting
 from labelweave.dask.graphs import BlockState, BlockTasks, Place
 from labelweave.dask.store import Snapshot, Store
 from labelweave.dask.tasks import FittedBlock
-from labelweave.dask.waiting import (
-    LOST,
-    MOST_KILLS,
-    SILENCE,
-    refuse_lost_rows,
-    refuse_to_go_on,
-    scattered,
-    try_again,
-    warn_of_silence,
-)
 from labelweave.foundation.array_types import Array
 from labelweave.solvers.frame import relative_gap
 
@@ -145,7 +136,7 @@ class TravelingFit:
             known = self.store.get(number)
             try:
                 end = self._course(block, known) if known is None or known.end is None else known.end
-            except LOST as error:
+            except waiting.LOST as error:
                 self._note_loss(block, error)
         with self.lock:
             self.open_at[block.slot] -= 1
@@ -232,7 +223,7 @@ class TravelingFit:
         return BlockState(self._scattered(known.shared, None), tuple(states))
 
     def _scattered(self, value: Any, worker: str | None) -> Future:
-        return scattered(self.client, [value], worker)[0]
+        return waiting.scattered(self.client, [value], worker)[0]
 
     def _homes(self, block: BlockFit) -> list[str | None]:
         """Return the worker of each partition for a block."""
@@ -289,21 +280,21 @@ class TravelingFit:
         if workers and not workers.issuperset(block.asked):
             raise CommClosedError("a worker is gone")
         with self.lock:
-            if time.monotonic() - self.heard > SILENCE:
+            if time.monotonic() - self.heard > waiting.SILENCE:
                 self.heard = time.monotonic()
-                warn_of_silence(self.client, stacklevel=7)
+                waiting.warn_of_silence(self.client, stacklevel=7)
 
     def _note_loss(self, block: BlockFit, error: BaseException) -> None:
         """Count a loss, after which a block restarts; end the fit after too many."""
         block.losses += 1
         block.kills += isinstance(error, KilledWorker)
-        if block.losses > _MOST_LOSSES or block.kills >= MOST_KILLS:
-            refuse_to_go_on(error)
+        if block.losses > _MOST_LOSSES or block.kills >= waiting.MOST_KILLS:
+            waiting.refuse_to_go_on(error)
         for future in [*self.plan.partitions, self.plan.common]:
             if future.status == "cancelled":
-                refuse_lost_rows()
+                waiting.refuse_lost_rows()
             if future.status == "error":
-                try_again(future)
+                waiting.try_again(future)
         block.attempt += 1
         self.looked = -np.inf
 
@@ -315,7 +306,7 @@ class TravelingFit:
             return state
         try:
             shared, *states = self._fetched(state.parts, block)
-        except LOST:
+        except waiting.LOST:
             return state  # the next round will fail
         snapshot = Snapshot(block.rounds, check_below, shared, tuple(states))
         self.store.put(block.number, snapshot)

@@ -185,9 +185,8 @@ class _Inputs:
 class _Lines:
     """Writes the progress of a fit to stderr every two seconds."""
 
-    def __init__(self, verbose: int | bool, what: str = "") -> None:
+    def __init__(self, verbose: int | bool) -> None:
         self.is_on, self.begun, self.last = bool(verbose), time.monotonic(), time.monotonic()
-        self.what = f", {what}" if what else ""
 
     def __call__(self, progress: Progress) -> None:
         now = time.monotonic()
@@ -196,7 +195,7 @@ class _Lines:
         self.last = now
         done, blocks, rounds = progress
         sys.stderr.write(
-            f"labelweave: MaxMarginClassifier on Dask{self.what}, {now - self.begun:.0f} s: {done} of "
+            f"labelweave: MaxMarginClassifier on Dask, {now - self.begun:.0f} s: {done} of "
             f"{blocks} blocks of labels fitted, {rounds} rounds\n"
         )
         sys.stderr.flush()

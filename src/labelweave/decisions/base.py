@@ -92,6 +92,9 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
     _stored: ClassVar[dict[str, Field]] = {"n_features_in_": Optional(count("d", 1))}
     """The fitted attributes in model files; subclasses add theirs."""
 
+    _kept_as: ClassVar[dict[str, str]] = {}
+    """Parameters that files do not hold, with the fitted attributes that stand for them, or none."""
+
     def __init__(
         self, estimator: Any, response_method: str, cv: Any, validation_fraction: Share, random_state: Any
     ) -> None:
@@ -388,6 +391,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         del parameters["estimator"]
         if "cv" in parameters and not isinstance(parameters["cv"], (Integral, str)):
             parameters["cv"] = None  # a splitter is not needed after the fit
+        parameters |= dict.fromkeys(self._kept_as)
         kept_elsewhere = ("estimator_", "classes_", "feature_names_in_")
         fitted = {k: v for k, v in vars(self).items() if k.endswith("_") and k not in kept_elsewhere}
         state = {"parameters": parameters, "estimator": kept_form(self.estimator_), "fitted": fitted}
@@ -432,6 +436,8 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         cls._check_state(state)
         model = cls(state["estimator"], **state["parameters"])
         model.__dict__.update(state["fitted"])
+        for name, found in cls._kept_as.items():
+            setattr(model, name, getattr(model, found, None))
         model._keep_estimator(state["estimator"])
         model._set_form(state)
         return model

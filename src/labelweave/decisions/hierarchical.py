@@ -88,6 +88,7 @@ class HierarchicalClassifier(DecisionClassifier):
     """
 
     _stored: ClassVar[dict[str, Field]] = {"taxonomy_": Made(Taxonomy)}
+    _kept_as: ClassVar[dict[str, str]] = {"taxonomy": "taxonomy_"}
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": DecisionClassifier._shared_constraints["estimator"],
         "taxonomy": "no_validation",
@@ -258,22 +259,9 @@ class HierarchicalClassifier(DecisionClassifier):
             blocks = map(self._order.multiplied, blocks)
         return map(self._obeying, blocks)
 
-    def to_state(self) -> dict[str, Any]:
-        """Return the state for a model file; see :meth:`DecisionClassifier.to_state`."""
-        state = super().to_state()
-        state["parameters"]["taxonomy"] = None  # taxonomy_ is stored
-        return state
-
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
         super()._check_state(state)
         taxonomy, names = state["fitted"]["taxonomy_"], [str(name) for name in state["classes"]]
         if state["form"]["kind"] != "labels" or not all(name in taxonomy for name in names):
             raise ModelFileError(f"its {cls.__name__} has labels that are not nodes of its taxonomy.")
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> DecisionClassifier:
-        """Restore the object; see :meth:`DecisionClassifier.from_state`."""
-        model: Any = super().from_state(state)
-        model.taxonomy = model.taxonomy_
-        return model

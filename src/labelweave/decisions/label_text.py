@@ -122,6 +122,9 @@ class LabelTextClassifier(DecisionClassifier):
         "taxonomy_": Maybe(Made(Taxonomy)),
         "prior_": Made(TextPrior),
     }
+    _kept_as: ClassVar[dict[str, str]] = {
+        "descriptions": "text_", "taxonomy": "taxonomy_", "embedding": "", "feature_names": "",
+    }  # fmt: skip
     _parameter_constraints: ClassVar[dict[str, Any]] = {
         "estimator": [HasMethods(["fit", "predict"]), None],
         "descriptions": "no_validation",
@@ -420,13 +423,6 @@ class LabelTextClassifier(DecisionClassifier):
     def _kind_inside(cls, kind: str) -> str:
         return "labels" if kind == "multiclass" else kind
 
-    def to_state(self) -> dict[str, Any]:
-        """Return the state for a model file; see :meth:`DecisionClassifier.to_state`."""
-        state = super().to_state()
-        for name in ("descriptions", "embedding", "feature_names", "taxonomy"):  # kept as fitted attributes
-            state["parameters"][name] = None
-        return state
-
     @classmethod
     def _check_state(cls, state: dict[str, Any]) -> None:
         super()._check_state(state)
@@ -437,13 +433,6 @@ class LabelTextClassifier(DecisionClassifier):
         width = fitted["text_"].embeddings.shape[1]
         if scores is not None and scores.factors.shape != (fitted["n_features_in_"], width):
             raise ModelFileError(f"its {cls.__name__} has words of other features.")
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> LabelTextClassifier:
-        """Restore the object; see :meth:`DecisionClassifier.from_state`."""
-        model: Any = super().from_state(state)
-        model.descriptions, model.taxonomy = model.text_, model.taxonomy_
-        return model
 
 
 def with_unobserved(labels: LabelMatrix, names: Array) -> LabelMatrix:

@@ -20,7 +20,6 @@ from labelweave.features import Kernel
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.arrays import HOME
-from labelweave.foundation.arrays.homes import library_of
 from labelweave.foundation.sklearn_compat import Interval, StrOptions, validate_parameter_constraints
 from labelweave.labels import LabelCovariance, LabelMean, Taxonomy
 from labelweave.labels.covariance import WeightedCovariance
@@ -347,4 +346,4 @@ def refuse_at_home(estimator: Any, *facts: str) -> None:
         return
     while (inner := getattr(estimator, "estimator", None)) is not None:
         estimator = inner
-    refuse_together(estimator, dict.fromkeys(("rows on a device", *facts), library_of(home)))
+    refuse_together(estimator, dict.fromkeys(("rows on a device", *facts), home.library))

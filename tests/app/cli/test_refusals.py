@@ -67,6 +67,9 @@ MODELS = {
     "table.lw": "a.csv --text description --categorical section --labels tags --label-separator , --C 1",
     "d.lw": "d.arff --model max-margin",
     "svm.lw": "d.svm --model max-margin",
+    "graph.lw": "d.arff --model label-graph --graph chow-liu --tol 0.5",
+    "tied.lw": "things.csv --model label-graph --graph none --tol 0.5 --text text --labels kind --one-class",
+    "obeying.lw": "go.arff --model kernel-logistic --hyperparameters fixed --enforce max --many-labels",
 }
 
 

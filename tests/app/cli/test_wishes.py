@@ -1,4 +1,4 @@
-"""Predictions and plots that a model cannot provide are refused in a sentence, for models of every kind."""
+"""What commands print and plot of label graphs, and files of answers."""
 
 import json
 
@@ -6,83 +6,28 @@ import numpy as np
 import pytest
 
 import labelweave
-from labelweave import (
-    BinaryRelevance,
-    HierarchicalClassifier,
-    KernelLogisticClassifier,
-    LabelGraphClassifier,
-    Taxonomy,
-)
+from labelweave import BinaryRelevance, LabelGraphClassifier
 from labelweave.app.cli.answer_files import Columns, chosen_format, write_answers
-from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.predict import _refused_wishes
 
 X = np.random.default_rng(0).normal(size=(30, 3))
 Y = (X[:, :2] > 0).astype(int)
-TREE = Taxonomy([("top", "a"), ("top", "b")])
 
 
-@pytest.fixture(scope="module")
-def models():
-    names = np.array(["a", "b"])
-    labels = labelweave.LabelMatrix.from_any(Y, names)
-    classes = np.array(["a", "b", "c"])[np.arange(30) % 3]
-    graph = LabelGraphClassifier([(0, 1)], tol=0.1)
-    return {
-        "scores": BinaryRelevance().fit(X, labels),
-        "classes": KernelLogisticClassifier(hyperparameters="fixed").fit(X, classes),
-        "hierarchy": HierarchicalClassifier(BinaryRelevance(), TREE).fit(X, labels),
-        "graph": graph.fit(X, labels),
-        "graph of classes": LabelGraphClassifier([(0, 1)], tol=0.1).fit(X, classes),
-    }
+@pytest.fixture
+def graph(run):
+    """A model of a label graph, saved in ``g.lw``."""
+    labels = labelweave.LabelMatrix.from_any(Y, ["a", "b"])
+    model = LabelGraphClassifier([(0, 1)], tol=0.1).fit(X, labels)
+    model.save("g.lw")
+    return model
 
 
-@pytest.mark.parametrize(
-    ("name", "wishes", "words"),
-    [
-        ("scores", {"probabilities": True}, ["which a BinaryRelevance lacks"]),
-        ("scores", {"reject_below": 0.5}, ["needs probabilities", "this model has many labels per row"]),
-        ("scores", {"terms": "closed"}, ["--terms needs a hierarchy"]),
-        ("scores", {"certificates": True}, ["are for label-graph models, but this is a BinaryRelevance"]),
-        ("classes", {"reject_below": float("nan")}, ["is nan; use a number from 0 to 1"]),
-        ("classes", {"reject_below": 0.5, "threshold": 0.5}, ["but --threshold lists several"]),
-        ("classes", {"terms": "leaves"}, ["needs a hierarchy", "predicts one class per row"]),
-        ("hierarchy", {"terms": "closed"}, []),
-        ("hierarchy", {"terms": "closed", "top": 2}, ["adds ancestors to the labels of --top"]),
-        ("hierarchy", {"terms": "leaves", "top": 2}, []),
-        ("hierarchy", {"terms": "leaves", "certificates": True}, ["--terms prints others", "label-graph"]),
-        ("graph", {"certificates": True}, []),
-        ("graph", {"certificates": True, "top": 1}, ["--top prints others"]),
-        ("graph", {"certificates": True, "threshold": 0.0}, ["--threshold prints others"]),
-        (
-            "graph",
-            {"certificates": True, "probabilities": True},
-            ["needs prob", "--probabilities prints oth"],
-        ),
-        ("graph of classes", {"certificates": True}, ["this model predicts one class per row"]),
-    ],
-)
-def test_wishes_that_a_model_cannot_fulfil(models, name, wishes, words):
-    told = list(_refused_wishes(models[name], DataFlags(**wishes)))
-    assert len(told) == len(words)
-    assert all(word in one for word, one in zip(words, told, strict=True))
-
-
-def test_terms_among_probabilities_need_a_threshold():
-    model = HierarchicalClassifier(KernelLogisticClassifier(hyperparameters="fixed"), TREE)
-    model.fit(X, labelweave.LabelMatrix.from_any(Y, ["a", "b"]))
-    wishes = {"terms": "closed", "probabilities": True}
-    assert "add --threshold 0.5" in next(_refused_wishes(model, DataFlags(**wishes)))
-    assert list(_refused_wishes(model, DataFlags(**wishes, threshold=0.5))) == []
-
-
-def test_label_sets_come_with_certificates(run, models, tmp_path):
-    models["graph"].save("g.lw")
+def test_label_sets_come_with_certificates(run, graph, tmp_path):
     rows = "\n".join(f"0 {' '.join(f'{j}:{value!r}' for j, value in enumerate(row))}" for row in X.tolist())
     (tmp_path / "r.svm").write_text(rows + "\n")
     told = run("predict g.lw r.svm --certificates").out
     found = [json.loads(line) for line in told.splitlines()]
-    expected = models["graph"].predict(X).toarray()
+    expected = graph.predict(X).toarray()
     assert [{one["label"] for one in row["labels"]} for row in found] == [
         set(np.array(["a", "b"])[row > 0]) for row in expected
     ]
@@ -92,9 +37,7 @@ def test_label_sets_come_with_certificates(run, models, tmp_path):
     assert all(",true," in line for line in table.splitlines()[1:])
 
 
-def test_the_graph_is_shown_in_words_numbers_and_a_picture(run, models, tmp_path):
-    models["graph"].save("g.lw")
-    models["scores"].save("s.lw")
+def test_the_graph_is_shown_in_words_numbers_and_a_picture(run, graph, tmp_path):
     text = run("inspect g.lw --graph").out.splitlines()
     assert text[0].startswith("given, 1 of 1 pairs")
     assert text[2].endswith("a, b")
@@ -105,8 +48,7 @@ def test_the_graph_is_shown_in_words_numbers_and_a_picture(run, models, tmp_path
     assert (tmp_path / "g.svg").read_text().startswith("<?xml")
 
 
-def test_ties_of_one_label_and_the_first_of_two_classes(run, models):
-    models["graph"].save("g.lw")
+def test_ties_of_one_label_and_the_first_of_two_classes(run, graph):
     text = run("inspect g.lw --label a").out
     assert "ties:" in text
     assert text.rstrip().endswith("a, b")

@@ -7,26 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from labelweave.app.display.figures import (
-    Display,
-    checked_axes,
-    place_legend,
-    short_text,
-    size_in_points,
-    wrapped_text,
-)
+from labelweave.app.display import figures, graph_drawing
 from labelweave.app.display.given_labels import Names, fitted_model
-from labelweave.app.display.graph_drawing import (
-    LONGEST_NAME,
-    WIDEST_LINE,
-    GraphDrawing,
-    fitting_drawing,
-    graph_drawing,
-    line_widths,
-    names_of,
-    omitted_note,
-    strongest,
-)
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 from labelweave.labels.clique_graph import CliqueGraph
@@ -47,7 +29,7 @@ _OBJECTIVE, _LOSS = "#14538f", "#c0392b"
 _LOSS_NAMES = {"hamming": "Hamming loss", "subset": "subset 0/1 loss", "f1": "F1 loss"}
 
 
-class LabelGraphDisplay(Display):
+class LabelGraphDisplay(figures.Display):
     """Labels as names and their cliques as lines, wider for stronger ones.
 
     A clique of more than two labels is a point with a line to each label.
@@ -109,9 +91,9 @@ class LabelGraphDisplay(Display):
             raise ValueError(f"max_cliques is {max_cliques}; it must be at least 1.")
         if not graph.n_cliques:
             raise ValueError("The graph has no cliques to plot.")
-        names = names_of(graph, label_names)
-        shown = strongest(graph, max_cliques)
-        display = cls(shown, names, omitted_note(graph, shown, names))
+        names = graph_drawing.names_of(graph, label_names)
+        shown = graph_drawing.strongest(graph, max_cliques)
+        display = cls(shown, names, graph_drawing.omitted_note(graph, shown, names))
         display._whole = graph
         return display.plot(**options)
 
@@ -144,11 +126,11 @@ class LabelGraphDisplay(Display):
             Whether to add a legend of lines and widths.
         """
         if ax is None:
-            drawing = graph_drawing(self.graph, self.label_names)
+            drawing = graph_drawing.graph_drawing(self.graph, self.label_names)
             size = drawing.size + _MARGINS
         else:
-            size = np.array(size_in_points(checked_axes(ax)))
-            drawing = fitting_drawing(self.graph, self.label_names, size)
+            size = np.array(figures.size_in_points(figures.checked_axes(ax)))
+            drawing = graph_drawing.fitting_drawing(self.graph, self.label_names, size)
         self._begin(ax, *(size / 72))
         self.ax_.set(xlim=(0.0, drawing.size[0]), ylim=(0.0, drawing.size[1]), xticks=[], yticks=[])
         self.ax_.spines[:].set_visible(False)
@@ -158,13 +140,13 @@ class LabelGraphDisplay(Display):
             self._explain(drawing.graph, max(1, int(size[0] / _LEGEND_ENTRY)))
         note = self.note
         if drawing.graph.n_cliques < self.graph.n_cliques:
-            note = omitted_note(self._whole, drawing.graph, np.asarray(self.label_names))
+            note = graph_drawing.omitted_note(self._whole, drawing.graph, np.asarray(self.label_names))
         if note:
-            self.ax_.set_xlabel(wrapped_text(note, size[0]), fontsize="small")
+            self.ax_.set_xlabel(figures.wrapped_text(note, size[0]), fontsize="small")
         return self
 
-    def _draw_lines(self, drawing: GraphDrawing) -> None:
-        widths = line_widths(drawing.graph)
+    def _draw_lines(self, drawing: graph_drawing.GraphDrawing) -> None:
+        widths = graph_drawing.line_widths(drawing.graph)
         signs, places = drawing.graph.signs, drawing.places
         self.lines_ = []
         for pair, clique in drawing.lines:
@@ -176,12 +158,12 @@ class LabelGraphDisplay(Display):
         if len(hubs):
             self.ax_.plot(*hubs.T, "D", color="#777777", markersize=5, zorder=2)
 
-    def _write_names(self, drawing: GraphDrawing) -> None:
+    def _write_names(self, drawing: graph_drawing.GraphDrawing) -> None:
         box = {"boxstyle": "round,pad=0.25", "facecolor": "white", "edgecolor": "#999999", "linewidth": 0.7}
         options = {"ha": "center", "va": "center", "fontsize": drawing.font, "bbox": box, "zorder": 3}
         options["in_layout"] = False  # they are inside the axes and must not change their size
         self.texts_ = {
-            label: self.ax_.text(*place, short_text(text, LONGEST_NAME), **options)
+            label: self.ax_.text(*place, figures.short_text(text, graph_drawing.LONGEST_NAME), **options)
             for label, place, text in zip(drawing.labels, drawing.places, drawing.texts, strict=False)
         }
 
@@ -196,7 +178,7 @@ class LabelGraphDisplay(Display):
         weights = graph.weights
         if weights is not None and weights.max() > 0:
             widest = f"widest line: weight {weights.max():.3g}"
-            handles.append(Line2D([], [], color="#444444", linewidth=WIDEST_LINE, label=widest))
+            handles.append(Line2D([], [], color="#444444", linewidth=graph_drawing.WIDEST_LINE, label=widest))
         if handles:
             self.ax_.legend(
                 handles=handles, loc="lower center", bbox_to_anchor=(0.5, 1.0),
@@ -204,7 +186,7 @@ class LabelGraphDisplay(Display):
             )  # fmt: skip
 
 
-class LabelGraphPathDisplay(Display):
+class LabelGraphPathDisplay(figures.Display):
     """The objective and the held-out loss against the number of cliques.
 
     If there are few rounds, the axis names the cliques that each of them added; a vertical line marks the
@@ -283,7 +265,7 @@ class LabelGraphPathDisplay(Display):
         if self.n_kept < counts[-1]:
             label = f"model: {self.n_kept} clique{'' if self.n_kept == 1 else 's'}"
             lines.append(self.ax_.axvline(self.n_kept, color="#777777", linestyle=":", label=label))
-        place_legend(self.loss_ax_ or self.ax_, curves, handles=lines)
+        figures.place_legend(self.loss_ax_ or self.ax_, curves, handles=lines)
         return self
 
     def _name_rounds(self, counts: Array) -> None:
@@ -296,7 +278,10 @@ class LabelGraphPathDisplay(Display):
 
     def _words(self, record: Any) -> str:
         labels = record.cliques[0] if record.cliques else ()
-        return ", ".join(short_text(self.label_names[label], _LONGEST_NAME) for label in labels) or "none"
+        return (
+            ", ".join(figures.short_text(self.label_names[label], _LONGEST_NAME) for label in labels)
+            or "none"
+        )
 
 
 def _curve(ax: Any, counts: Array, values: Any, style: str, color: str, name: str) -> Any:

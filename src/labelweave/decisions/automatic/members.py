@@ -16,6 +16,7 @@ import numpy as np
 import scipy.linalg as sl
 from joblib import effective_n_jobs
 
+from labelweave.decisions.automatic import plan
 from labelweave.decisions.automatic.combination import cross_fitted
 from labelweave.decisions.automatic.given import (
     best_estimator,
@@ -23,14 +24,6 @@ from labelweave.decisions.automatic.given import (
     estimator_fit,
     estimator_scores,
     some_scores,
-)
-from labelweave.decisions.automatic.plan import (
-    MOST_TARGETS,
-    PIVOTS_FOR_TRIAL,
-    ROWS_FOR_TRIAL,
-    ROWS_FOR_WIDTH,
-    ROWS_TO_CROSS_FIT,
-    Shape,
 )
 from labelweave.decisions.automatic.scorers import ForestScorer
 from labelweave.decisions.automatic.table import Member, TrainingTable
@@ -171,7 +164,7 @@ class Members:
         With many rows one fold decides which is the best.
         """
         folds, best = self._folds, 0
-        first = folds[:1] if n_candidates > 1 and len(self.table.targets) > ROWS_TO_CROSS_FIT else folds
+        first = folds[:1] if n_candidates > 1 and len(self.table.targets) > plan.ROWS_TO_CROSS_FIT else folds
         tables = [self.submit(estimator_scores, candidates, fold, step=name) for fold in first]
         if n_candidates > 1:
             some = [self.submit(some_scores, *one) for one in zip(first, tables, strict=True)]
@@ -198,7 +191,7 @@ class TimedMembers(Members):
 
     def __init__(self, table: TrainingTable, given: dict[str, Any], begin: float, seconds: float) -> None:
         super().__init__(table, given=given)
-        parts = _PARTS if len(table.targets) <= ROWS_TO_CROSS_FIT else 1
+        parts = _PARTS if len(table.targets) <= plan.ROWS_TO_CROSS_FIT else 1
         self._combination = _LEAST_SECONDS + table.targets.size * parts / _ENTRIES
         self._until, self._begin = begin + seconds, (time.perf_counter(), time.process_time())
         self._seconds, self._has_one = dict[Any, float](), False
@@ -221,7 +214,7 @@ class TimedMembers(Members):
 
 def choose_width(table: TrainingTable) -> Kernel:
     """Choose the width of the RBF kernel by leave-one-out or cross-validated error."""
-    some = sample(table, min(ROWS_FOR_WIDTH, table.pivots))
+    some = sample(table, min(plan.ROWS_FOR_WIDTH, table.pivots))
     folds = some.folds if table.leaves_folds_out else None
     usual = RBFKernel("scale").resolved(table.features)
     assert isinstance(usual, RBFKernel), "a number took the place of a name"
@@ -286,7 +279,7 @@ def likely_penalties(table: TrainingTable, fold: int, kernel: Kernel, forest: Fo
     return _PENALTIES[max(0, best - 2) : best + 3]
 
 
-def max_margin_pays(table: TrainingTable, shape: Shape) -> bool:
+def max_margin_pays(table: TrainingTable, shape: plan.Shape) -> bool:
     """Return whether the member is cheap, or lowers the error of a sample by a thousandth per second.
 
     With sparse rows it is the first member, and not in question.
@@ -294,8 +287,8 @@ def max_margin_pays(table: TrainingTable, shape: Shape) -> bool:
     least = shape.of_max_margin() / _SECONDS_TO_GAIN
     if shape.is_sparse or least < _LEAST_GAIN:
         return True
-    some = sample(table, ROWS_FOR_TRIAL, MOST_TARGETS)
-    some = replace(some, pivots=min(table.pivots, PIVOTS_FOR_TRIAL))
+    some = sample(table, plan.ROWS_FOR_TRIAL, plan.MOST_TARGETS)
+    some = replace(some, pivots=min(table.pivots, plan.PIVOTS_FOR_TRIAL))
     makes = Members(some)
     first = makes.make("rbf").scores
     alone = some.loss(cross_fitted(some, [first]))
@@ -441,9 +434,9 @@ def tree_targets(table: TrainingTable, fold: int) -> Array:
     rows = table.split(fold)[0]
     targets = filled_targets(table.rows(rows))
     targets = targets - targets.mean(axis=0)
-    if targets.shape[1] > MOST_TARGETS:
+    if targets.shape[1] > plan.MOST_TARGETS:
         _, vectors = sl.eigh(targets.T @ targets)
-        targets = targets @ vectors[:, -MOST_TARGETS:]
+        targets = targets @ vectors[:, -plan.MOST_TARGETS :]
     found = np.zeros((len(table.targets), targets.shape[1]), np.float32)
     found[rows] = targets
     return found

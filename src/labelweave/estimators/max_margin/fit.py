@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from labelweave import problems, solvers
 from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.feature_weights import WIDEST, FeatureWeights, is_mostly_zero, is_thin
@@ -39,32 +40,6 @@ from labelweave.foundation.arrays.linear_algebra import HOME, placed, to_numpy
 from labelweave.foundation.costs import warn_of_memory
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance import WeightedCovariance
-from labelweave.problems import (
-    BlockMargins,
-    KeptWeights,
-    MarginBlocks,
-    MarginBox,
-    MarginData,
-    Resources,
-    WorkingSetMargins,
-    feature_bytes,
-    feature_margins,
-    holds_matrix,
-    kernel_margins,
-    make_margin_dual,
-    sum_margins,
-)
-from labelweave.solvers import (
-    AlternatingDirections,
-    BlockAscent,
-    DualCoordinateAscent,
-    PrunedAscent,
-    Solver,
-    SolverResult,
-    Status,
-    TraceRecord,
-    WorkingSetAscent,
-)
 from labelweave.solvers.box_dual import MeasuredSolver
 
 _SINGLE_PRECISION_GAP = 5e-5  # the gap due to rounding in steps of all variables together
@@ -117,7 +92,7 @@ class MarginSettings:
     prune: which weights are removed, see :class:`~labelweave.solvers.PrunedAscent`.
     """
 
-    solver: str | Solver[Any, Any]
+    solver: str | solvers.Solver[Any, Any]
     tol: float
     max_iter: int
     dtype: str
@@ -141,12 +116,12 @@ class MarginFit:
     covariances: one per kernel, where their weights were learned.
     """
 
-    result: SolverResult
+    result: solvers.SolverResult
     intercepts: PerLabel
     dual: Callable[[], RowsByLabels | None]
     weights: Array | None = None
     coefficients: tuple[RowsByLabels, ...] = ()
-    kept: tuple[KeptWeights, dict[str, float]] | None = None
+    kept: tuple[problems.KeptWeights, dict[str, float]] | None = None
     covariances: tuple[WeightedCovariance, ...] = ()
 
     def scorer(self, features: FeatureMatrix, rows: Array, kernels: Sequence[Kernel | None]) -> Scorer:
@@ -173,7 +148,7 @@ class MarginTask:
     stage: the name of the fit in the journal.
     """
 
-    data: MarginData
+    data: problems.MarginData
     source: GramSource
     explicit: FeatureMatrix | None
     settings: MarginSettings
@@ -185,10 +160,10 @@ class MarginTask:
     def terms(self) -> tuple[tuple[GramSource, LabelCovariance], ...]:
         return ((self.source, self.data.covariance), *self.further)
 
-    def box(self) -> MarginBox:
+    def box(self) -> problems.MarginBox:
         data, features = self.data, self.data.features if self.explicit is None else self.explicit
         known = None if data.mean is None else data.mean.products(features.data)
-        return MarginBox.make(data.labels, data.upper, data.margins, known)
+        return problems.MarginBox.make(data.labels, data.upper, data.margins, known)
 
     def solve(self, dual: RowsByLabels | None = None) -> MarginFit:
         """Fit them, from dual variables near the optimum if there are any.
@@ -204,16 +179,16 @@ class MarginTask:
         if task._is_by_blocks(solver):
             assert explicit is not None, "blocks of labels are fitted to explicit features"
             return task._fit_blocks(replace(self.data, features=explicit))
-        trace: tuple[TraceRecord, ...] = ()
+        trace: tuple[solvers.TraceRecord, ...] = ()
         if explicit is not None and solver in ("auto", "coordinate_ascent"):
             fit = task._fit_coordinates(replace(self.data, features=explicit), dual)
-            if fit.result.status is not Status.HANDED_OVER:
+            if fit.result.status is not solvers.Status.HANDED_OVER:
                 return fit
             dual, trace = fit.dual(), tuple(fit.result.trace)
         refuse_together(task.settings, {"no explicit features": ""})
         with Workers(settings.n_threads).running() as workers:
             by_matrix = _GramTask(task, workers)
-            if isinstance(solver, Solver):
+            if isinstance(solver, solvers.Solver):
                 result = by_matrix.solve_by(solver, dual)
             else:
                 result = {
@@ -226,12 +201,12 @@ class MarginTask:
                 }[solver](dual)
         if (by_features := self._by_features()) is not None:
             result = by_features.certified(result, settings.tol)
-        if begin is None or result.status is not Status.INDEFINITE:
+        if begin is None or result.status is not solvers.Status.INDEFINITE:
             return self.made(result)
         # features near 1e40: rounding in the first step from such variables can exceed all possible progress
         return replace(self, stage=f"{self.stage}, from zero").solve()
 
-    def made(self, result: SolverResult) -> MarginFit:
+    def made(self, result: solvers.SolverResult) -> MarginFit:
         """Create a model from the coefficients of a solver on kernel matrices."""
         settled, by_features = result.answer, self._by_features()
         if by_features is None:
@@ -255,7 +230,7 @@ class MarginTask:
     def walks_rows(self) -> bool:
         return self._solver() == "coordinate_ascent"
 
-    def _solver(self) -> str | Solver[Any, Any]:
+    def _solver(self) -> str | solvers.Solver[Any, Any]:
         if self.further:
             refuse_together(self.settings, {"a sum of kernels": ""})
         if self.settings.solver != "auto":
@@ -285,9 +260,9 @@ class MarginTask:
             return is_coupled and n <= _FEW_COUPLED_ROWS and 36.0 * n * n <= budget
         if n <= d:
             return 16.0 * n * n <= budget
-        return d <= WIDEST and feature_bytes(n, d) <= budget
+        return d <= WIDEST and problems.feature_bytes(n, d) <= budget
 
-    def _is_by_blocks(self, solver: str | Solver[Any, Any]) -> bool:
+    def _is_by_blocks(self, solver: str | solvers.Solver[Any, Any]) -> bool:
         """Whether to fit labels block by block, with sparse weights; ValueError where this is impossible."""
         explicit, covariance = self.explicit, self.data.covariance
         if self.data.mean is not None:
@@ -309,21 +284,21 @@ class MarginTask:
     def _precision(self, tol: float) -> Any:
         return choose_precision(self.settings.dtype, tol, self.data.upper.max(initial=0.0))
 
-    def _fit_blocks(self, data: MarginData) -> MarginFit:
+    def _fit_blocks(self, data: problems.MarginData) -> MarginFit:
         settings = self.settings
-        solver = PrunedAscent(settings.tol, settings.max_iter, settings.seed, settings.prune)
+        solver = solvers.PrunedAscent(settings.tol, settings.max_iter, settings.seed, settings.prune)
         dtype = self._precision(solver.block_tol)
         with Workers(settings.n_threads).running() as workers:
-            blocks = MarginBlocks(data, dtype, workers, is_short=settings.tol >= _SHORT_TOL)
+            blocks = problems.MarginBlocks(data, dtype, workers, is_short=settings.tol >= _SHORT_TOL)
 
-            def made(result: SolverResult, state: Any) -> MarginFit:
-                kept: KeptWeights = result.answer
+            def made(result: solvers.SolverResult, state: Any) -> MarginFit:
+                kept: problems.KeptWeights = result.answer
                 cost = blocks.cost(state.blocks)
                 return MarginFit(result, kept.intercepts, lambda: None, kept=(kept, cost))
 
             return made(*self.journal.run(self.stage, solver, blocks, None, settings.on_check, made))
 
-    def _fit_coordinates(self, data: MarginData, start: RowsByLabels | None) -> MarginFit:
+    def _fit_coordinates(self, data: problems.MarginData, start: RowsByLabels | None) -> MarginFit:
         settings, dtype = self.settings, self._precision(self.settings.tol)
         d, n_labels = data.features.shape[1], data.labels.n_labels
         if not settings.is_part and data.mean is None and data.covariance.variances() is not None:
@@ -333,12 +308,12 @@ class MarginTask:
                 f"A model of {d} x {n_labels} weights", 8.0 * d * n_labels, certified, _LARGE_MODEL
             )
         rival = rounds_of_global_steps(data, settings.tol) if settings.solver == "auto" else np.inf
-        solver = DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
+        solver = solvers.DualCoordinateAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
         with Workers(settings.n_threads).running() as workers:
-            dual = make_margin_dual(data, dtype, workers)
+            dual = problems.make_margin_dual(data, dtype, workers)
             begin = None if start is None else solver.start(dual, dual.start(start))
 
-            def made(result: SolverResult, state: Any) -> MarginFit:
+            def made(result: solvers.SolverResult, state: Any) -> MarginFit:
                 weights, intercepts = result.answer or (None, np.empty(0))  # none where a run hands over
                 if data.mean is not None and weights is not None:
                     intercepts = intercepts + data.mean.intercepts
@@ -359,50 +334,53 @@ class _GramTask:
         self.box, self.journal, self.stage = task.box(), task.journal, task.stage
         self.told = self.settings.on_check, lambda result, _: task.made(result)
 
-    def resources(self, dtype: npt.DTypeLike) -> Resources:
+    def resources(self, dtype: npt.DTypeLike) -> problems.Resources:
         settings = self.settings
-        return Resources(
+        return problems.Resources(
             self.workers, dtype, 1e6 * settings.memory_budget, settings.factorization, settings.seed
         )
 
-    def begin_by_blocks(self, dual: RowsByLabels | None) -> SolverResult:
+    def begin_by_blocks(self, dual: RowsByLabels | None) -> solvers.SolverResult:
         """Iterate over blocks of rows while this should be faster than global steps, then take those."""
         settings, dtype = self.settings, self.first_precision()
         resources = self.resources(dtype)
         n, n_labels = self.task.data.labels.shape
-        if not holds_matrix(n, dtype, resources.budget) or few_global_steps_do(self.task.data):
+        if not problems.holds_matrix(n, dtype, resources.budget) or few_global_steps_do(self.task.data):
             return self.alternate(dual)
         source, constant, covariance = self.parts
         gram = StoredGram.from_source(source, constant, dtype, self.workers)
         rival = rounds_of_the_rival(n, n_labels, settings.tol, is_coupled=not covariance.is_diagonal)
-        solver = BlockAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
-        problem = BlockMargins(self.box, *self.parts, resources, gram)
+        solver = solvers.BlockAscent(settings.tol, settings.max_iter, settings.seed, rival=rival)
+        problem = problems.BlockMargins(self.box, *self.parts, resources, gram)
         begin, stage = _begin(solver, problem, dual), f"{self.stage}, blocks first"
         result, state = self.journal.run(stage, solver, problem, begin, *self.told)
-        if result.status is not Status.HANDED_OVER:
+        if result.status is not solvers.Status.HANDED_OVER:
             return result
         del problem
         return self.alternate(state.beta, tuple(result.trace), gram)
 
     def alternate(
-        self, dual: RowsByLabels | None, trace: tuple[TraceRecord, ...] = (), gram: StoredGram | None = None
-    ) -> SolverResult:
+        self,
+        dual: RowsByLabels | None,
+        trace: tuple[solvers.TraceRecord, ...] = (),
+        gram: StoredGram | None = None,
+    ) -> solvers.SolverResult:
         """Take global steps, in double precision where single precision proves too coarse.
 
         trace: of the solver that computed the starting dual variables.
         """
         settings, dtype = self.settings, self.first_precision()
         coarse = dtype != np.float64 and settings.dtype == "auto"
-        solver = AlternatingDirections(settings.tol, settings.max_iter, hands_over=coarse)
+        solver = solvers.AlternatingDirections(settings.tol, settings.max_iter, hands_over=coarse)
         first = self.split(dtype, gram)
         begin = None if dual is None else solver.start_at(first, placed(dual), trace)
         stage = f"{self.stage}, {dtype}"
         result, state = self.journal.run(stage, solver, first, begin, *self.told)
-        if not (coarse and result.status in (Status.STALLED, Status.INDEFINITE)):
+        if not (coarse and result.status in (solvers.Status.STALLED, solvers.Status.INDEFINITE)):
             return result
         del first, gram
         second = self.split(np.float64)
-        solver = AlternatingDirections(settings.tol, settings.max_iter)
+        solver = solvers.AlternatingDirections(settings.tol, settings.max_iter)
         goes_on = replace(state, trace=tuple(result.trace))
         begin, stage = solver.start(second, goes_on), f"{self.stage}, float64"
         return self.journal.run(stage, solver, second, begin, *self.told)[0]
@@ -411,26 +389,26 @@ class _GramTask:
         task, resources = self.task, self.resources(dtype)
         if self.is_thin:
             assert task.explicit is not None, "only explicit features are thin"
-            return feature_margins(self.box, task.explicit, *self.parts[1:], resources)
+            return problems.feature_margins(self.box, task.explicit, *self.parts[1:], resources)
         if task.further:
-            return sum_margins(self.box, task.terms, self.parts[1], resources)
-        return kernel_margins(self.box, *self.parts, resources, gram)
+            return problems.sum_margins(self.box, task.terms, self.parts[1], resources)
+        return problems.kernel_margins(self.box, *self.parts, resources, gram)
 
-    def ascend_by_blocks(self, dual: RowsByLabels | None) -> SolverResult:
+    def ascend_by_blocks(self, dual: RowsByLabels | None) -> solvers.SolverResult:
         settings = self.settings
-        problem = BlockMargins(self.box, *self.parts, self.resources(self.first_precision()))
-        solver = BlockAscent(settings.tol, settings.max_iter, settings.seed)
+        problem = problems.BlockMargins(self.box, *self.parts, self.resources(self.first_precision()))
+        solver = solvers.BlockAscent(settings.tol, settings.max_iter, settings.seed)
         begin = _begin(solver, problem, dual)
         return self.journal.run(f"{self.stage}, blocks", solver, problem, begin, *self.told)[0]
 
-    def ascend_by_pairs(self, dual: RowsByLabels | None) -> SolverResult:
+    def ascend_by_pairs(self, dual: RowsByLabels | None) -> solvers.SolverResult:
         """Iterate over pairs of variables, the paper's Algorithm 1."""
-        problem = WorkingSetMargins(self.box, *self.parts, self.resources(np.float64))
-        solver = WorkingSetAscent(self.settings.tol, self.settings.max_iter)
+        problem = problems.WorkingSetMargins(self.box, *self.parts, self.resources(np.float64))
+        solver = solvers.WorkingSetAscent(self.settings.tol, self.settings.max_iter)
         begin = _begin(solver, problem, dual)
         return self.journal.run(f"{self.stage}, pairs", solver, problem, begin, *self.told)[0]
 
-    def solve_by(self, own: Solver[Any, Any], dual: RowsByLabels | None) -> SolverResult:
+    def solve_by(self, own: solvers.Solver[Any, Any], dual: RowsByLabels | None) -> solvers.SolverResult:
         """Find the dual variables with a custom solver, by products and in double precision."""
         problem = self.split(np.float64)
         solver = MeasuredSolver(own, self.settings.tol, self.settings.max_iter)

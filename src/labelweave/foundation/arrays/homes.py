@@ -69,11 +69,7 @@ def made_at(home: Home) -> Iterator[None]:
 def refuse(what: str, otherwise: str) -> None:
     """Raise ValueError at a home, where something has only compiled loops over NumPy arrays."""
     if (home := HOME.get()) is not None:
-        raise ParameterError(f"{what} has no form for arrays of {library_of(home)}; {otherwise}.")
-
-
-def library_of(home: Home) -> str:
-    return str(home.xp.__name__).rpartition(".")[2]
+        raise ParameterError(f"{what} has no form for arrays of {home.library}; {otherwise}.")
 
 
 def _free_megabytes(device: Any) -> float | None:

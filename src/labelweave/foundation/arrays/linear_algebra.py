@@ -43,6 +43,11 @@ class Home(NamedTuple):
     device: Any
     megabytes: float | None = None
 
+    @property
+    def library(self) -> str:
+        """The library's name in messages."""
+        return str(self.xp.__name__).rpartition(".")[2]
+
 
 HOME: ContextVar[Home | None] = ContextVar("home", default=None)
 
