@@ -22,10 +22,6 @@ class FistaState(State):
     momentum: float = 1.0
 
 
-def _norm(table: Array) -> float:
-    return max(float(np.linalg.norm(table)), 1e-300)  # A may be zero
-
-
 @storable("attacks.Fista", {})
 class Fista(StoredParameters, Solver[Any, FistaState]):
     """Beck and Teboulle (2009)."""
@@ -36,10 +32,10 @@ class Fista(StoredParameters, Solver[Any, FistaState]):
     def start(self, problem: Any, dual: Array | None = None) -> FistaState:
         direction = np.random.default_rng(0).normal(size=problem.targets.shape)
         for _ in range(20):  # the largest eigenvalue, by powers
-            (image,) = problem.scores(direction / _norm(direction))
+            (image,) = problem.scores(direction / (np.linalg.norm(direction) + 1e-300))
             direction = image
         dual = np.zeros_like(problem.targets) if dual is None else dual
-        return FistaState(dual=dual, ahead=dual, step=0.9 / _norm(direction))
+        return FistaState(dual=dual, ahead=dual, step=float(0.9 / (np.linalg.norm(direction) + 1e-300)))
 
     def round(self, problem: Any, state: FistaState) -> Round[FistaState]:
         (scores,) = problem.scores(state.ahead)
