@@ -368,6 +368,15 @@ def test_fits_check_own_losses(loss, message):
             model.fit(X, Y)
 
 
+@pytest.mark.parametrize("values", [None, np.ones((2, 2))])
+def test_fits_name_a_kernel_whose_values_have_another_shape(values):
+    X, Y = draw_labels(40, 5, 3)
+    kernel = type("Own", (RBFKernel,), {"_block": lambda self, rows, columns: values})
+    for model in (lw.MaxMarginClassifier, lw.KernelLogisticClassifier, lw.LowRankClassifier):
+        with pytest.raises(ValueError, match=r"Own returned .*; it must return an array \(\d+, \d+\)"):
+            model(kernel=kernel(1.0)).fit(X, Y)
+
+
 class NoState(Fista):
     def start(self, problem, dual=None):
         return np.zeros(3)

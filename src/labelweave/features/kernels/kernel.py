@@ -62,14 +62,14 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         self._check_at_home()
         _check_pair(rows, columns)
         with np.errstate(over="ignore", invalid="ignore"):  # the check below names the kernel
-            return self._checked(self._block(rows, columns))
+            return self._checked(self._block(rows, columns), len(rows), len(columns))
 
     def diagonal(self, rows: FeatureMatrix) -> npt.NDArray[np.float64]:
         """Compute the kernel of every row with itself, (n,) in float64; see :meth:`block`."""
         self._check_at_home()
         _check_pair(rows, rows)
         with np.errstate(over="ignore", invalid="ignore"):
-            return self._checked(np.asarray(self._diagonal(rows), dtype=np.float64))
+            return self._checked(np.asarray(self._diagonal(rows), dtype=np.float64), len(rows))
 
     def parameter_names(self) -> list[str]:
         """Return the names of the continuous positive parameters, which gradients can learn.
@@ -91,7 +91,8 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         _check_pair(rows, columns)
         with np.errstate(over="ignore", invalid="ignore"):
             found = self._derivatives(rows, columns)
-            return {name: self._checked(found[name]) for name in self._parameter_names()}
+            names, sizes = self._parameter_names(), (len(rows), len(columns))
+            return {name: self._checked(found[name], *sizes) for name in names}
 
     def gradient(self, rows: FeatureMatrix, columns: FeatureMatrix, weights: Array) -> Array:
         """Sum the derivatives, each entry times its weight (m, n): shape (p,); see :meth:`derivatives`."""
@@ -220,7 +221,10 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
     def _explicit_features(self, features: FeatureMatrix) -> FeatureMatrix | None:
         return None
 
-    def _checked(self, values: Array) -> Array:
+    def _checked(self, values: Array, *shape: int) -> Array:
+        if getattr(values, "shape", None) != shape:
+            what = getattr(values, "shape", type(values).__name__)
+            raise ValueError(f"{type(self).__name__} returned {what}; it must return an array {shape}.")
         # a finite sum has finite terms; an infinite one may only have overflowed itself
         xp = namespace(values)
         if self._may_overflow and not xp.isfinite(xp.sum(values)) and not xp.all(xp.isfinite(values)):
