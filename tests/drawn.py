@@ -53,3 +53,10 @@ def draw_waves(n=60, d=4, n_labels=3, *, seed=0, above=0.0, missing=0.0):
     X = random.normal(size=(n, d))
     scores = np.sin(2.0 * X @ random.normal(size=(d, n_labels))) + 0.3 * random.normal(size=(n, n_labels))
     return X, np.where(random.random(scores.shape) < missing, np.nan, scores > above)
+
+
+def draw_own(n=60, d=4, n_labels=3, *, noise=1.0, above=0.0):
+    """Draw rows and a table of labels, each of which follows a feature of its own."""
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, d))
+    return X, (X[:, :n_labels] + noise * random.normal(size=(n, n_labels)) > above).astype(int)

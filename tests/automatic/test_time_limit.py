@@ -2,11 +2,11 @@
 
 import time
 
-import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
 import labelweave as lw
+from drawn import draw_own
 from labelweave.decisions.automatic import members
 from labelweave.decisions.automatic.plan import Shape, make_plan
 from watching import Count
@@ -16,9 +16,7 @@ MEMBERS = ["rbf+forest", "forest", "linear"]
 
 @pytest.fixture(scope="module")
 def data():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(120, 5))
-    return X, (X[:, :3] + random.normal(size=(120, 3)) > 0.5).astype(int)
+    return draw_own(120, 5, above=0.5)
 
 
 def fitted(data, **parameters):

@@ -12,6 +12,7 @@ from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 import labelweave
+from drawn import draw_labels
 from labelweave import LowRankClassifier, MaxMarginClassifier
 from labelweave.estimators import journal
 from small_models import data, ends, fit, fit_once, kinds, model, takes
@@ -62,9 +63,7 @@ def test_threads_of_linear_algebra_change_no_bit(name):
     ids=str,
 )
 def test_scores_of_many_labels_have_the_same_bits(model, sparse):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(500, 120)) * (random.random((500, 120)) < 0.3)
-    Y = (X @ random.normal(size=(120, 200)) > 3).astype(int)
+    X, Y = draw_labels(500, 120, 200, kept=0.3, noise=0, above=3)
     X = sp.csr_array(X) if sparse else X
     fitted(model, X, Y)
     scores = []

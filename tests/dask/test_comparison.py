@@ -10,15 +10,14 @@ from sklearn.model_selection import KFold
 import dask
 import labelweave as lw
 import partitioned
+from drawn import draw_labels
 from labelweave import LowRankClassifier, MaxMarginClassifier, metrics
 from labelweave.dask import score_table
 
 
 @pytest.fixture(scope="module")
 def table():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(90, 8))
-    Y = (X @ random.normal(size=(8, 4)) + random.normal(size=(90, 4)) > 0).astype(float)
+    X, Y = draw_labels(90, 8, above=0, missing=0.0)
     Y[::4, 2] = np.nan
     return X, Y
 

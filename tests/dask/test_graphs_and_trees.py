@@ -116,8 +116,6 @@ def test_the_bits_are_those_of_one_machine(client, settings):
 
 
 def test_what_cannot_be_is_refused_in_a_sentence(client, monkeypatch):
-    with pytest.raises(ValueError, match="fits the same labels more than once"):
-        lw.LabelTreeClassifier(n_trees=2, negatives="all").fit(parts(DATA.X), parts(DATA.Y))
     monkeypatch.setattr("labelweave.dask.label_tree.megabytes_of_workers", lambda client: [1e-3])
     with pytest.raises(ValueError, match="need all rows on each worker"):
         lw.LabelTreeClassifier().fit(parts(DATA.X), parts(DATA.Y))

@@ -104,12 +104,6 @@ def test_weights_that_make_no_sense_are_refused(client, given, said):
         MaxMarginClassifier().fit(chunks(X), chunks(Y), **{k: chunks(v) for k, v in given.items()})
 
 
-def test_rates_are_of_labels_not_of_classes(client):
-    X, _ = table()
-    with pytest.raises(ValueError, match="flip_rates are for many labels"):
-        MaxMarginClassifier(flip_rates=(0.1, 0.0)).fit(chunks(X), chunks((X[:, 0] > 0).astype(str)))
-
-
 @pytest.mark.parametrize("name", ["max-margin", "one-call"])
 def test_what_is_masked_is_unknown(client, name):
     X, _ = table()

@@ -6,6 +6,7 @@ from sklearn.metrics import f1_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 import labelweave as lw
+from drawn import draw_own
 
 RARE = np.array([0.3, 0.9, 1.2, 1.5])
 
@@ -30,9 +31,7 @@ MODELS = pytest.mark.parametrize("make", [max_margin, kernel_max_margin, logisti
 
 
 def draw(n):
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(n, 6))
-    return X, (X[:, :4] + generator.normal(size=(n, 4)) > RARE).astype(int)
+    return draw_own(n, 6, 4, above=RARE)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from sklearn.base import clone
 from sklearn.kernel_ridge import KernelRidge
 
 import labelweave
+from drawn import draw_labels
 from labelweave import GraphGrowth, LabelGraphClassifier, LabelMatrix, TunedThresholdClassifier
 from labelweave.estimators.label_graph.inputs import kernel_inputs, out_of_fold_ridge
 from labelweave.features import FeatureMatrix, RBFKernel
@@ -168,9 +169,7 @@ def test_thresholds_are_taken_off_the_scores(graph, threshold, reloaded):
 
 
 def test_a_threshold_for_f1_finds_rare_labels():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(400, 4))
-    Y = (X @ rng.normal(size=(4, 4)) + 2 * rng.normal(size=(400, 4)) > 3.2).astype(int)
+    X, Y = draw_labels(400, 4, noise=2.0, above=3.2)
     plain = model(alpha=0.02)
     tuned = TunedThresholdClassifier(plain, "macro_f1", validation_fraction=0.3)
     plain, tuned = (one.fit(X[:250], Y[:250]).predict(X[250:]) for one in (plain, tuned))

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from drawn import draw_labels
 from labelweave import LowRankClassifier, RankSearch
 from labelweave.foundation.arguments import ParameterError
 from reference import trace_norm_twin
@@ -12,11 +13,7 @@ LOSSES = ["squared_error", "log_loss", "squared_hinge"]
 
 
 def _problem(missing=0.3, seed=0):
-    random = np.random.default_rng(seed)
-    X = random.normal(size=(40, 6))
-    Y = (X @ random.normal(size=(6, 5)) + random.normal(size=(40, 5)) > 0).astype(float)
-    Y[random.random(Y.shape) < missing] = np.nan
-    return X, Y
+    return draw_labels(40, 6, 5, seed=seed, above=0, missing=missing)
 
 
 def _fitted(X, Y, bound, **options):

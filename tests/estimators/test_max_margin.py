@@ -201,9 +201,7 @@ def test_thresholds_take_less_than_one_more_fit_but_for_folds(average, folds, mo
 
 
 def test_global_steps_from_far_away_take_about_as_many_rounds_as_from_nothing():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(120, 8))
-    Y = (X @ random.normal(size=(8, 4)) + random.normal(size=(120, 4)) > 0.5).astype(int)
+    X, Y = draw_labels(120, 8, above=0.5)
     model = lw.MaxMarginClassifier(kernel="rbf", solver="alternating_directions", warm_start=True).fit(X, Y)
     model.set_params(C=10.0).fit(X, Y)
     fresh = lw.MaxMarginClassifier(10.0, kernel="rbf", solver="alternating_directions").fit(X, Y)

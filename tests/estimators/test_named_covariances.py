@@ -7,6 +7,7 @@ from attacks.small_fits import grouped
 from sklearn.base import clone
 
 import labelweave as lw
+from drawn import draw_labels
 from labelweave.metrics import average_precision_score
 from reference.random_graphs import random_taxonomy
 
@@ -66,9 +67,8 @@ _GRAPH = lw.Taxonomy([("pet", "dog"), ("canine", "dog"), ("pet", "cat"), ("canin
 
 
 def _rows(names, n=60):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 3))
-    return X, pd.DataFrame((X @ rng.normal(size=(3, len(names))) > 0.3).astype(int), columns=names)
+    X, Y = draw_labels(n, 3, len(names), noise=0)
+    return X, pd.DataFrame(Y, columns=names)
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 import labelweave as lw
+from drawn import draw_labels
 from labelweave.estimators import base
 from labelweave.estimators.scorers import KernelExpansion, KernelScorer, LinearScorer
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel, sparse_products
@@ -201,9 +202,7 @@ def test_what_scorers_make_of_their_parts_is_made_once_and_not_kept_in_copies(da
         np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).decision_function(X), expected)
 
 
-DRAW = np.random.default_rng(0)
-X = DRAW.normal(size=(40, 5))
-Y = (X @ DRAW.normal(size=(5, 3)) + DRAW.normal(size=(40, 3)) > 0).astype(int)
+X, Y = draw_labels(40, 5, 3, above=0)
 
 KERNEL_MODELS = {
     "one kernel": lw.MaxMarginClassifier(kernel="rbf"),

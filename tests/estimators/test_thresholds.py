@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import labelweave as lw
+from drawn import draw_own
 from labelweave.estimators.held_out import count_parts, held_out_parts
 
 MODELS = [
@@ -17,9 +18,7 @@ MODELS = [
 
 @pytest.fixture(scope="module")
 def rows():
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(300, 6))
-    return X, (X[:, :4] + generator.normal(size=(300, 4)) > [0.3, 0.9, 1.2, 1.5]).astype(int)
+    return draw_own(300, 6, 4, above=[0.3, 0.9, 1.2, 1.5])
 
 
 def test_a_given_probability_is_the_threshold(rows):

@@ -10,6 +10,7 @@ from sklearn import ensemble
 from sklearn.base import clone
 from sklearn.tree import DecisionTreeClassifier
 
+from drawn import draw_own
 from labelweave import MaxMarginClassifier
 from labelweave.features import FeatureMatrix, ForestKernel, LinearKernel, RBFKernel
 from labelweave.features.forest import Forest
@@ -20,9 +21,7 @@ from labelweave.model_files.storable import made_of_state
 
 @pytest.fixture(scope="module")
 def data():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(120, 6))
-    return X, (X[:, :3] + random.normal(size=(120, 3)) > 0).astype(int)
+    return draw_own(120, 6)
 
 
 GROWN = {

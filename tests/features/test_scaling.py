@@ -7,6 +7,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import QuantileTransformer, normalize
 
 import labelweave as lw
+from drawn import draw_labels
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.problems.hyperparameters.out_of_fold import oof_loss
 
@@ -24,9 +25,7 @@ MODELS = [
 @pytest.fixture
 def table():
     """Return rows whose columns have very different sizes, one of them heavy-tailed, and their labels."""
-    draw = np.random.default_rng(0)
-    Z = draw.normal(size=(90, 5))
-    Y = (Z @ draw.normal(size=(5, 3)) + 0.1 * draw.normal(size=(90, 3)) > 0).astype(int)
+    Z, Y = draw_labels(90, 5, 3, noise=0.1, above=0)
     X = Z * [1e-3, 1.0, 1e4, 1.0, 1.0] + [0, 5, 0, 0, 0]
     X[:, 3] = np.exp(3 * X[:, 3])
     return X, Y

@@ -121,7 +121,6 @@ def test_a_class_of_no_weight_adds_no_rank():
         (SIGNATURES.to_numpy() - np.eye(3, 4), None, "class 1 at label 1 is -1 while other"),
         (SIGNATURES.astype(str).replace("1", "yes"), None, "not numbers"),
         (np.ones(3), None, r"shape \(3,\)"),
-        (np.ones((0, 3)), None, r"shape \(classes, labels\), at least"),
         (SIGNATURES, [1, 1], r"shape \(2,\); pass one number per class \(3\)"),
         (SIGNATURES, [1, -1, 1], "class 'dog' is -1.0"),
         (SIGNATURES, [1, np.nan, 1], "class 'dog' is nan"),

@@ -68,12 +68,10 @@ def test_descriptions_come_in_any_form(given):
     ("given", "embedding", "said"),
     [
         ("ab", E, "is the text 'ab'"),
-        ([], E, "descriptions is empty"),
         (["a", "a"], E[:2], "'a' occurs more than once"),
         ({"a": 3}, E[:1], "description of label 'a' is 3"),
         (pd.DataFrame(np.zeros((2, 3))), E[:2], "3 columns"),
         (NAMES, E[:3], r"shape \(3, 3\) for 4 texts"),
-        (NAMES, np.full((4, 2), np.nan), "one finite row per text"),
         (NAMES, lambda texts: np.zeros(4), r"shape \(4,\)"),
     ],
 )

@@ -36,7 +36,6 @@ def test_nested_dicts_lists_and_sets(source):
         ({"a": "b"}, "Below 'a' is 'b'; pass a dict, a list"),
         ({"a": {"b": 3}}, "Below 'a > b' is 3"),
         ({"a": ["b", ["c"]]}, r"below 'a' contains \['c'\]"),
-        ({}, "taxonomy is empty"),
     ],
 )
 def test_nested_sources_that_are_no_tree(source, message):

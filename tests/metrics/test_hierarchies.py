@@ -141,13 +141,11 @@ def test_scorers():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: metrics.h_loss([["dog"]], [["dog"]], _TREE, cost="two"), "'siblings' or 'one'"),
         (lambda: metrics.h_loss([[1, 0]], [[1, 0]], _TREE), "no names"),
         (lambda: metrics.h_loss([["dog"]], [["bird"]], _TREE), "not in the taxonomy"),
         (lambda: metrics.smin_loss(_KNOWN, [[0.5]], _TREE, {"dog": 1}), "1 of 2 classes, such as 'animal'"),
         (lambda: metrics.smin_loss(_KNOWN, [[0.5]], _TREE, {"dog": 1, "animal": np.nan}), "'animal' is nan"),
         (lambda: metrics.smin_loss(_KNOWN, [[0.5]], _TREE, {"dog": "2", "animal": 1}), "'dog' is '2'"),
-        (lambda: metrics.fmax_score(_KNOWN, [[0.5]], _TREE, thresholds=[0.5, 0.5]), "strictly ascending"),
         (lambda: metrics.fmax_score(_KNOWN, [[0.5]], _TREE, leave_out=_TREE.nodes), "leave_out has all"),
     ],
 )  # fmt: skip

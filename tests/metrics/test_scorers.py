@@ -22,6 +22,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import labelweave as lw
+from drawn import draw_labels
 from labelweave.metrics import f1_score, get_scorer
 from labelweave.metrics.known_labels import TruthWarning, known_labels, truth_for, widened
 from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
@@ -50,11 +51,7 @@ TREE = lw.Taxonomy([("all", "a"), ("all", "pair"), ("pair", "b"), ("pair", "c")]
 
 @pytest.fixture(scope="module")
 def tables():
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(90, 6))
-    Y = (X @ rng.normal(size=(6, N_LABELS)) + 0.3 * rng.normal(size=(90, N_LABELS)) > 0.4).astype(float)
-    Y[rng.random(Y.shape) < 0.3] = np.nan
-    return X, Y
+    return draw_labels(90, 6, N_LABELS, seed=3, noise=0.3, above=0.4, missing=0.3)
 
 
 @pytest.fixture(scope="module")

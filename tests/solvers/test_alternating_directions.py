@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from drawn import draw_labels
 from labelweave import LabelCovariance, LabelMatrix, MaxMarginClassifier
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.gram.sources import KernelSource
@@ -262,18 +263,14 @@ def test_balancing_keeps_to_the_smallest_penalty(residuals):
 @pytest.mark.parametrize("cost", [1.0, 1e2, 1e4])
 @pytest.mark.parametrize("shape", [(30, 5), (60, 3), (300, 20)])
 def test_small_problems_of_any_cost_end_in_time(shape, cost):
-    random = np.random.default_rng(0)
-    X = 10 * random.normal(size=shape)
-    Y = (X @ random.normal(size=(shape[1], 3)) + 20 * random.normal(size=(shape[0], 3)) > 0).astype(int)
+    X, Y = draw_labels(*shape, 3, size=10, noise=20, above=0)
     assert MaxMarginClassifier(C=cost).fit(X, Y).converged_  # warnings are errors
 
 
 @pytest.mark.parametrize("shape", [(1200, 1300), (3000, 40)])
 @pytest.mark.parametrize("offset", [10.0, 1000.0])
 def test_features_far_from_zero_are_fitted_as_exactly(shape, offset):
-    random = np.random.default_rng(0)
-    X = random.normal(size=shape)
-    Y = (X @ random.normal(size=(shape[1], 2)) + 3 * random.normal(size=(shape[0], 2)) > 0).astype(int)
+    X, Y = draw_labels(*shape, 2, noise=3, above=0)
     model = MaxMarginClassifier().fit(X + offset, Y)  # warnings are errors
     scores = (X + offset) @ model.coef_.T + model.intercept_
     losses = np.maximum(0, 1 - np.where(Y > 0, 1, -1) * scores).sum()

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from drawn import draw_labels
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
@@ -10,9 +11,7 @@ from labelweave.solvers import DualCoordinateAscent, Status
 
 
 def _dual(n_labels=40, covariance=None, dtype=np.float64, n=60, workers=None):
-    random = np.random.default_rng(0)
-    X = random.normal(size=(n, 30)) * (random.random((n, 30)) < 0.3)
-    Y = (X @ random.normal(size=(30, n_labels)) > 0.5).astype(int)
+    X, Y = draw_labels(n, 30, n_labels, kept=0.3, noise=0, above=0.5)
     data = MarginData(
         FeatureMatrix(X), LabelMatrix.from_any(Y), covariance or LabelCovariance.identity(n_labels),
         np.ones(n), np.ones((2, n_labels)), True,

@@ -191,11 +191,8 @@ def test_the_order_of_rows_is_kept():
 @pytest.mark.parametrize(
     ("splits", "said"),
     [
-        ([], "cv has no folds"),
-        ([3], "Fold 0 of cv is not a pair"),
         ([([0], [1]), ([0], [])], "Fold 1 of cv has 1 training rows and 0 held-out rows"),
         ([([0], [9])], "Fold 0 of cv has invalid rows"),
-        ([([0], [0.5])], "Fold 0 of cv has invalid rows"),
         ([(np.ones(5, bool), [1])], "Fold 0 of cv has invalid rows"),
         ([([[0, 1]], [2])], r"Fold 0 of cv has rows of shape \(1, 2\); pass one list"),
     ],

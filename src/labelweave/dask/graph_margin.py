@@ -56,7 +56,7 @@ class Question(Sized):
     inference: dict[str, Any]
 
 
-class RowState(NamedTuple):
+class PointRows(NamedTuple):
     """The part of a dual point for some rows, see ``DualMarginPoint``."""
 
     targets: RowsByLabels
@@ -66,7 +66,7 @@ class RowState(NamedTuple):
     gaps: Array
 
     @classmethod
-    def of(cls, point: DualMarginPoint, rows: slice) -> RowState:
+    def of(cls, point: DualMarginPoint, rows: slice) -> PointRows:
         """Extract the part from a point of all rows."""
         return cls(*(getattr(point, name)[rows] for name in cls._fields))
 
@@ -76,7 +76,7 @@ class RowState(NamedTuple):
             getattr(point, name)[rows] = part
 
 
-class SharedState(NamedTuple):
+class PassState(NamedTuple):
     """The state that travels from visit to visit.
 
     sums (d, L + states), round_shares: see ``DualMarginPoint``.
@@ -90,7 +90,7 @@ class SharedState(NamedTuple):
     met_gap: float = 0.0
 
 
-class Visit(NamedTuple):
+class PieceOfRows(NamedTuple):
     """Which piece of the rows is visited; the seed draws the pieces."""
 
     piece: int
@@ -141,14 +141,14 @@ class HeldMargin(Held):
         return WorkerMargin(self.rows, *given, Workers())
 
 
-def _point(problem: StructuredMargin, state: RowState, sums: Any, round_shares: Any) -> DualMarginPoint:
+def _point(problem: StructuredMargin, state: PointRows, sums: Any, round_shares: Any) -> DualMarginPoint:
     """Make a copy of a point to work on: tasks do not change their arguments."""
     arrays = {name: np.array(part) for name, part in state._asdict().items()}
     shares = np.array(round_shares)
     return problem.point_at(np.array(sums), shares, **arrays)
 
 
-def _searched(held: HeldMargin, asked: Question, state: RowState, begin: SharedState) -> WorstLabelings:
+def _searched(held: HeldMargin, asked: Question, state: PointRows, begin: PassState) -> WorstLabelings:
     with Workers().running():
         problem = held.problem(asked)
         point = _point(problem, state, begin.sums, begin.round_shares)
@@ -161,23 +161,23 @@ def _searched(held: HeldMargin, asked: Question, state: RowState, begin: SharedS
 
 
 def _visited(
-    held: HeldMargin, asked: Question, state: RowState | tuple[RowState, SharedState], shared: SharedState,
-    found: WorstLabelings | None, visit: Visit, most_sweeps: int,
-) -> tuple[RowState, SharedState]:  # fmt: skip
+    held: HeldMargin, asked: Question, state: PointRows | tuple[PointRows, PassState], shared: PassState,
+    found: WorstLabelings | None, piece: PieceOfRows, most_sweeps: int,
+) -> tuple[PointRows, PassState]:  # fmt: skip
     """Visit some rows; their state may come with the shared one after the previous visit."""
-    state = state if isinstance(state, RowState) else state[0]
+    state = state if isinstance(state, PointRows) else state[0]
     with Workers().running():
         problem, random = held.problem(asked).knowing(found), np.random.RandomState(0)
         random.set_state(shared.stream)
         point = _point(problem, state, shared.sums, shared.round_shares)
-        met = problem.passed(point, random, most_sweeps, visit.rows(problem.n_rows))
+        met = problem.passed(point, random, most_sweeps, piece.rows(problem.n_rows))
         stream = random.get_state(legacy=False)
-        moved = SharedState(point.sums, point.round_shares, stream, shared.met_gap + met)
-        return RowState.of(point, slice(None)), moved
+        moved = PassState(point.sums, point.round_shares, stream, shared.met_gap + met)
+        return PointRows.of(point, slice(None)), moved
 
 
 def _of_point(
-    held: HeldMargin, asked: Question, state: RowState, weights: tuple[Any, Any], of_point: Any, *given: Any
+    held: HeldMargin, asked: Question, state: PointRows, weights: tuple[Any, Any], of_point: Any, *given: Any
 ) -> Array:
     """Call a function of a partition's problem and its point."""
     with Workers().running():
@@ -232,7 +232,7 @@ class PartitionedMargin(StructuredMargin):
         if len(counts) > 1:
             order = order_of_round(int(random.randint(_SEEDS)), 0, 0, counts)
             seeds = random.randint(_SEEDS, size=len(counts)).tolist()
-        begin = SharedState(point.sums, point.round_shares, random.get_state(legacy=False))
+        begin = PassState(point.sums, point.round_shares, random.get_state(legacy=False))
         sent = self._sent(point, begin)
         *states, end = self.data.parts.done(lambda: self._passing(sent, order, seeds, most_sweeps))
         for state, rows in zip(states, self.data.parts.slices, strict=True):
@@ -244,7 +244,7 @@ class PartitionedMargin(StructuredMargin):
 
     def _sent(self, point: DualMarginPoint, weights: Any) -> Kept:
         """Send weights, and each partition's part of a point."""
-        states = [RowState.of(point, rows) for rows in self.data.parts.slices]
+        states = [PointRows.of(point, rows) for rows in self.data.parts.slices]
         return Kept.of(self.data.parts.client, [weights, *states])
 
     def _passing(self, sent: Kept, order: list[int], seeds: list[int], most_sweeps: int) -> list[Future]:
@@ -257,9 +257,9 @@ class PartitionedMargin(StructuredMargin):
             own = zip(held, states, strict=True)
             found = [submit(_searched, part, asked, state, shared) for part, state in own]
         for at in order:
-            visit = Visit(done[at], counts[at], seeds[at])
+            piece = PieceOfRows(done[at], counts[at], seeds[at])
             known = held[at], asked, states[at]
-            states[at] = submit(_visited, *known, shared, found[at], visit, most_sweeps)
+            states[at] = submit(_visited, *known, shared, found[at], piece, most_sweeps)
             shared = submit(operator.itemgetter(1), states[at])  # without the state of the rows
             done[at] += 1
         return [*(submit(operator.itemgetter(0), state) for state in states), shared]

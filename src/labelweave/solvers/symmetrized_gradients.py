@@ -29,6 +29,7 @@ from labelweave.solvers.newton_system import NewtonPoint, NewtonSystem, inner_pr
 
 _SAME = 1e-13  # of the largest dual variable; changes below it are rounding
 _SHORT = 0.5  # of Newton's step: a direction with a shorter best step needs more iterations
+_GUARDED = float(np.exp(-23.0))  # kappa of appendix B: entries of a smaller probability are guarded
 _FURTHER = 0.1  # reduction of the residual before a direction is tried again
 
 
@@ -70,20 +71,16 @@ class SymmetrizedGradients:
         (footnote 17).
     diagonal: whether the system is preconditioned by its diagonal.
     reduction: the smallest required reduction of the residual; 0 for ``limit`` iterations in every step.
-    threshold: the logarithm of a probability, kappa of appendix B: entries below it are guarded.
     """
 
-    def __init__(
-        self, limit: int = 25, *, diagonal: bool = True, reduction: float = 0.1, threshold: float = -23.0
-    ) -> None:
-        self.limit, self.diagonal = limit, diagonal
-        self.reduction, self.threshold = reduction, threshold
+    def __init__(self, limit: int = 25, *, diagonal: bool = True, reduction: float = 0.1) -> None:
+        self.limit, self.diagonal, self.reduction = limit, diagonal, reduction
 
     def direction(
         self, system: NewtonSystem, point: NewtonPoint, reduction: Array, limit: int
     ) -> tuple[Array, Array]:
         root = CurvatureRoot(*system.problem.root(system.curvature, system.groups))
-        change, image, residual, free = _start(system, root, point, float(np.exp(self.threshold)))
+        change, image, residual, free = _start(system, root, point)
         run = _Iteration(system, root, residual, free, diagonal=self.diagonal)
         targets, done = np.minimum(reduction, self.reduction) ** 2 * run.square, 0
         while True:
@@ -134,7 +131,7 @@ def _system_diagonal(system: NewtonSystem, root: CurvatureRoot) -> Array:
 
 
 def _start(
-    system: NewtonSystem, root: CurvatureRoot, point: NewtonPoint, share: float
+    system: NewtonSystem, root: CurvatureRoot, point: NewtonPoint
 ) -> tuple[Array, Array, Array, Array | None]:
     """Return the start of conjugate gradients: offset from the point, image, residual, free entries.
 
@@ -142,8 +139,8 @@ def _start(
     entry is fixed and 0 where it is guarded.
     """
     squares, pull = root.scale**2, point.residual + point.dual  # pull is -g
-    fixed = squares < share * np.abs(pull)
-    guarded = squares <= share * squares.max(axis=(0, 2), initial=0.0)[:, None]
+    fixed = squares < _GUARDED * np.abs(pull)
+    guarded = squares <= _GUARDED * squares.max(axis=(0, 2), initial=0.0)[:, None]
     spread = np.where(fixed, pull, np.where(guarded, 0.0, point.dual))
     change = root.centered(spread, slice(None)) - point.dual
     if np.abs(change).max(initial=0.0) > _SAME * np.abs(point.dual).max(initial=0.0):

@@ -1,20 +1,18 @@
 """CombinationDisplay: one bar per member, with loss and weight, and one for the combination."""
 
 import matplotlib.pyplot as plt
-import numpy as np
 import pytest
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
+from drawn import draw_own
 from labelweave import AutoLabelClassifier, TunedThresholdClassifier
 from labelweave.display import CombinationDisplay
 
 
 @pytest.fixture(scope="module")
 def data():
-    random = np.random.default_rng(0)
-    X = random.normal(size=(60, 4))
-    return X, (X[:, :3] + 0.3 * random.normal(size=(60, 3)) > 0).astype(int)
+    return draw_own(noise=0.3)
 
 
 def quick():

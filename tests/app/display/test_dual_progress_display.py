@@ -8,6 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import labelweave as lw
+from drawn import draw_own
 from labelweave.display import DualProgressDisplay
 from labelweave.solvers import TraceRecord
 from pictures import legend_texts
@@ -15,9 +16,7 @@ from pictures import legend_texts
 
 @pytest.fixture(scope="module")
 def models():
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(80, 4))
-    Y = (X[:, :3] + 0.5 * generator.normal(size=(80, 3)) > 0).astype(int)
+    X, Y = draw_own(80, noise=0.5)
     return {
         "margin": lw.MaxMarginClassifier(tol=1e-5).fit(X, Y),
         "low rank": lw.LowRankClassifier(rank=2).fit(X, Y),

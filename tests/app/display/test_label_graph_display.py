@@ -10,6 +10,7 @@ from matplotlib.colors import to_rgb
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from drawn import draw_labels
 from labelweave import CliqueGraph, GraphGrowth, LabelGraphClassifier, LowRankClassifier
 from labelweave.display import LabelGraphDisplay, LabelGraphPathDisplay
 from pictures import records
@@ -112,9 +113,7 @@ def test_larger_cliques_are_points_with_lines():
 
 
 def test_of_a_model():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(50, 3))
-    Y = (X @ rng.normal(size=(3, 4)) > 0).astype(int)
+    X, Y = draw_labels(50, 3, noise=0, above=0)
     model = LabelGraphClassifier(GraphGrowth(max_rounds=3, validation_fraction=0.2), alpha=0.05, tol=0.05)
     pipeline = make_pipeline(StandardScaler(), model).fit(X, Y)
     display = LabelGraphDisplay.from_estimator(pipeline, max_cliques=2)

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import labelweave as lw
+from drawn import draw_own
 from labelweave.display import ThresholdCurveDisplay
 from labelweave.metrics import f1_score, precision_score, recall_score
 from pictures import legend_texts
@@ -18,9 +19,7 @@ from pictures import legend_texts
 
 @pytest.fixture(scope="module")
 def rows():
-    generator = np.random.default_rng(0)
-    X = generator.normal(size=(200, 5))
-    return X, (X[:, :3] + 0.8 * generator.normal(size=(200, 3)) > [0.3, 0.8, 1.2]).astype(int)
+    return draw_own(200, 5, noise=0.8, above=[0.3, 0.8, 1.2])
 
 
 @pytest.fixture

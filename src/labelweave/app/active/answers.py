@@ -21,6 +21,7 @@ import scipy.sparse as sp
 from labelweave.datasets.csv_files import DELIMITERS
 from labelweave.datasets.data_file import DataFileError, PathLike, decoded, require_file
 from labelweave.datasets.table_files import escaped, raw_tables
+from labelweave.decisions.label_text import with_unobserved
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import as_text
 
@@ -86,13 +87,7 @@ def with_more_labels(Y: LabelMatrix, more: Sequence[str]) -> LabelMatrix:
     names = Y.words
     there = set(names)
     added = [name for name in dict.fromkeys(more) if name not in there]
-    if not added:
-        return Y
-    nothing = sp.csr_array((len(Y), len(added)), dtype=np.int8)
-    observed = sp.csr_array(np.ones(Y.shape, np.int8)) if Y.observed is None else Y.observed
-    positives, seen = (sp.hstack([part, nothing], format="csr") for part in (Y.positives, observed))
-    flips = None if Y.flip_probabilities is None else sp.hstack([Y.flip_probabilities, nothing], format="csr")
-    return LabelMatrix(positives, seen, [*names, *added], flips)
+    return with_unobserved(Y, np.array([*names, *added])) if added else Y
 
 
 def row_places(ids: Any, n_rows: int, path: PathLike) -> dict[str, int]:
