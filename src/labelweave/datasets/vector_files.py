@@ -89,7 +89,6 @@ _DAMAGE = (OSError, ValueError, TypeError, EOFError, KeyError, MemoryError, zipf
 
 
 def is_vector_file(path: PathLike) -> bool:
-    """Return whether a file is a vector file by its name."""
     return Path(path).suffix.lower() in _SUFFIXES
 
 

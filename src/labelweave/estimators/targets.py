@@ -254,7 +254,6 @@ def has_many_labels(y: Any) -> bool:
 
 
 def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
-    """Return the form of labels."""
     y = tags_read(y, warns=False)
     classes = np.arange(labels.n_labels) if labels.names is None else labels.names.astype(object)
     unobserved = tuple(np.flatnonzero(labels.observed_counts() == 0).tolist())

@@ -34,7 +34,6 @@ def count_gaps(indptr, indices, largest, ends):
 
 @njit(**LOOP)
 def write_gaps(indptr, indices, values, largest, gaps, spread):
-    """Write the gaps, and their values."""
     place = 0
     for row in range(len(indptr) - 1):
         last = -1

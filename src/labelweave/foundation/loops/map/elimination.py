@@ -154,7 +154,6 @@ def _list_bits(label, neighbors, n_words, target, start):
 
 @njit(**SINGLE)
 def _connect(gone, begin, end, separators, neighbors, labels, n_words):
-    """Connect the neighbors of an eliminated label."""
     for place in range(begin, end):
         label, degree = separators[place], 0
         for word in range(n_words):
