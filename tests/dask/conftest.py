@@ -14,8 +14,7 @@ def client():
 @pytest.fixture(autouse=True)
 def patient(monkeypatch):
     """Silence messages on long tasks, such as first compilations: warnings are errors here."""
-    for module in ("waiting", "fit"):
-        monkeypatch.setattr(f"labelweave.dask.{module}.SILENCE", 300.0)
+    monkeypatch.setattr("labelweave.dask.waiting.SILENCE", 300.0)
 
 
 @pytest.fixture

@@ -133,7 +133,7 @@ def test_results_that_a_dead_worker_would_make_are_not_waited_for(client, monkey
 @pytest.mark.filterwarnings("ignore:The iteration limit")
 def test_silence_is_explained(client, apart, monkeypatch):
     X, Y = map(chunks, table())
-    monkeypatch.setattr(fit_module, "SILENCE", 0.5)
+    monkeypatch.setattr("labelweave.dask.waiting.SILENCE", 0.5)
 
     def slowly(shared):
         time.sleep(2.5)
