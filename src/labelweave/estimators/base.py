@@ -42,10 +42,11 @@ from labelweave.foundation.sklearn_compat import (
     _check_sample_weight,
     naming_parameter,
 )
-from labelweave.labels import LabelMatrix, LabelMean
+from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.labels.flip_rates import read_flip_rates
 from labelweave.labels.label_mean import read_label_mean
 from labelweave.model_files import ModelFileError, save_model, schema
+from labelweave.problems.losses import EntryLoss
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
 from labelweave.testing.checks import check_own
 
@@ -82,7 +83,9 @@ class CheckedParameters(BaseEstimator):
         own = self.get_params(deep=False)
         self._refuse_odd_parameters(own)
         for value in own.values():
-            check_own(value, has_gap=self._has_gap_of_losses)
+            for part in value if isinstance(value, list | tuple) else [value]:
+                if isinstance(part, EntryLoss | LabelCovariance):
+                    check_own(part, has_gap=self._has_gap_of_losses)
             if isinstance(value, CheckedParameters) and not hasattr(value, "fit"):
                 value._validate_params()
         self._refuse_together()

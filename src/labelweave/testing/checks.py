@@ -223,19 +223,17 @@ _SHARES = (1.0, 0.5, 0.0)  # of the derivatives, at which duality gaps need conj
 _STEP = 1e-5
 
 
-def check_own(given: Any, *, has_gap: bool) -> None:
-    """Check parameters of classes that are not labelweave's, as estimators do before a fit.
+def check_own(part: EntryLoss | LabelCovariance, *, has_gap: bool) -> None:
+    """Check a loss or label covariance of a class that is not labelweave's, as estimators do before a fit.
 
-    given: any parameter; losses and label covariances are checked, also those in lists.
-    has_gap: whether the conjugates of losses give the model its duality gap.
+    has_gap: whether the conjugate of a loss gives the model its duality gap.
     """
-    for part in given if isinstance(given, list | tuple) else [given]:
-        if type(part).__module__.partition(".")[0] == __name__.partition(".")[0]:
-            continue
-        if isinstance(part, EntryLoss):
-            _check_loss(part, _USUAL_SCALES, has_gap=has_gap)
-        elif isinstance(part, LabelCovariance):
-            check_covariance(part) if 0 < _count(part) <= _FEW_LABELS else _check_vectors(part)
+    if type(part).__module__.partition(".")[0] == __name__.partition(".")[0]:
+        return
+    if isinstance(part, EntryLoss):
+        _check_loss(part, _USUAL_SCALES, has_gap=has_gap)
+    else:
+        check_covariance(part) if 0 < _count(part) <= _FEW_LABELS else _check_vectors(part)
 
 
 def _count(covariance: LabelCovariance) -> int:
