@@ -195,7 +195,7 @@ def _brought_together(
             f"{table:.0f} MB, but a worker is limited to {limit:.0f} MB; give workers more memory, or "
             "pass fewer rows."
         )
-    table = client.submit(_Rows.read, reader, members, form, model._drawn_seed(), list(rows), pure=False)
+    table = client.submit(_Rows.read, reader, members, form, model._seed(), list(rows), pure=False)
     gathered(
         client, [client.submit(_is_there, table, pure=False)], "readings of all rows" if is_verbose else ""
     )

@@ -20,9 +20,10 @@ from labelweave.dask.data import ReadData, gathered_labels
 from labelweave.dask.parts import Parts
 from labelweave.dask.rows import rows_of
 from labelweave.decisions import HierarchicalClassifier, label_scores
-from labelweave.decisions.base import DecisionClassifier, decision_fit
+from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import FittedPart, TrainingRows
 from labelweave.estimators.held_out import HeldOutScores, count_parts, held_out_count
+from labelweave.estimators.journal import meta_fit_method
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
@@ -106,7 +107,7 @@ def fit_decider(model: DecisionClassifier, client: Client, data: ReadData, fit_t
     return _fit_rows(model, rows)
 
 
-@decision_fit
+@meta_fit_method
 def _fit_rows(model: DecisionClassifier, data: PartitionedRows) -> Any:
     return model._fit_rows(data)
 

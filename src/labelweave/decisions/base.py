@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from functools import partial, wraps
+from functools import partial
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self, TypeVar, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from joblib import hash as hash_of
 from sklearn.base import MetaEstimatorMixin
 from sklearn.pipeline import Pipeline
-from sklearn.utils import check_random_state, column_or_1d, get_tags, indexable
+from sklearn.utils import column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.decisions.label_scores import TrainingRows, rows_of, score_blocks, score_held_out, split_rows
 from labelweave.estimators import targets
 from labelweave.estimators.base import NOT_THE_FIT, CheckedParameters
 from labelweave.estimators.entry_weights import corrected_like
-from labelweave.estimators.held_out import HeldOutScores, Share
+from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.journal import (
     Journal,
-    as_before_if_refused,
     data_fingerprint,
     given_weights,
+    meta_fit_method,
     refuse_no_weight,
-    where_rows_are,
 )
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters, refuse_together
@@ -42,8 +41,6 @@ from labelweave.foundation.sklearn_compat import (
     Interval,
     StrOptions,
     _check_sample_weight,
-    _fit_context,
-    with_callbacks,
 )
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.tags import tag_rows
@@ -53,20 +50,6 @@ from labelweave.model_files import ModelFileError
 from labelweave.model_files.pipelines import kept_form
 from labelweave.model_files.schema import Field, Made, Optional, Record, Sizes, count, stored_fields
 from labelweave.model_files.storable import storable_name
-
-_Method = TypeVar("_Method", bound=Callable[..., Any])
-
-
-def decision_fit(fit: _Method) -> _Method:
-    """Check parameters before a fit, end callbacks after it, and restore the state if it fails."""
-    checked = with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit))
-
-    @wraps(fit)
-    def fit_or_leave(self: Any, *arguments: Any, **options: Any) -> Any:
-        with as_before_if_refused(self):
-            return checked(self, *arguments, **options)
-
-    return cast(_Method, where_rows_are(fit_or_leave))
 
 
 class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredictions, CheckedParameters):
@@ -95,15 +78,6 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
     _kept_as: ClassVar[dict[str, str]] = {}
     """Parameters that files do not hold, with the fitted attributes that stand for them, or none."""
 
-    def __init__(
-        self, estimator: Any, response_method: str, cv: Any, validation_fraction: Share, random_state: Any
-    ) -> None:
-        self.estimator = estimator
-        self.response_method = response_method
-        self.cv = cv
-        self.validation_fraction = validation_fraction
-        self.random_state = random_state
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
@@ -115,7 +89,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         tags.target_tags.multi_output = inner.target_tags.multi_output
         return tags
 
-    @decision_fit
+    @meta_fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the estimator, and choose decisions on the scores of held-out rows.
 
@@ -138,7 +112,8 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         Raises
         ------
         ValueError
-            If there are too few rows, or scores or parameters are invalid.
+            If there are too few rows (the message names how many a guarantee needs), labels do not match the
+            estimator or a taxonomy, or scores or parameters are invalid.
         """
         return self._fit_rows(self._read(X, y, sample_weight))
 
@@ -265,9 +240,6 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         """The classes where each row has one; None for many labels per row or two classes."""
         return self.classes_ if self._form.kind == "multiclass" else None
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
     def _cross_fit(self, data: TrainingRows) -> HeldOutScores:
         """Score held-out rows, and fit to all rows."""
         if self._is_prefit:
@@ -337,10 +309,6 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
     def _decisions(self, scores: Array) -> Array:
         """Shift scores so that positive scores are predicted: shape (n, L)."""
         raise NotImplementedError
-
-    @property
-    def _n_columns(self) -> int:
-        return 1 if self._form.kind == "binary" else len(self.classes_)
 
     def _ranked(self, scores: Array) -> Array:
         """Convert scores to those of ``decision_function``: shape (n, L)."""

@@ -12,7 +12,7 @@ from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.journal import where_rows_are
-from labelweave.estimators.parameters import RandomState
+from labelweave.estimators.parameters import RandomState, keep_parameters
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array, PerLabel
 from labelweave.foundation.sklearn_compat import Interval, Options, StrOptions
@@ -108,11 +108,7 @@ class CalibratedLabelClassifier(DecisionClassifier):
         response_method: str = "auto", cv: Any = None, validation_fraction: Share = "auto",
         random_state: RandomState = 0,
     ) -> None:  # fmt: skip
-        super().__init__(estimator, response_method, cv, validation_fraction, random_state)
-        self.method = method
-        self.shrinkage = shrinkage
-        self.min_positives = min_positives
-        self.decision = decision
+        keep_parameters(self, locals())
 
     def _choose(self, held: HeldOutScores) -> None:
         scores = self._calibrated_from(held.scores)

@@ -9,10 +9,10 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from labelweave.decisions.base import DecisionClassifier, decision_fit
+from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import TrainingRows, one_split, score_held_out
 from labelweave.estimators.journal import where_rows_are
-from labelweave.estimators.parameters import RandomState
+from labelweave.estimators.parameters import RandomState, keep_parameters
 from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
@@ -119,39 +119,7 @@ class ConformalLabelClassifier(DecisionClassifier):
         confidence: float = 0.95, response_method: str = "auto", cv: Literal["prefit"] | int | None = None,
         validation_fraction: float = 0.25, random_state: RandomState = 0,
     ) -> None:  # fmt: skip
-        super().__init__(estimator, response_method, cv, validation_fraction, random_state)
-        self.control = control
-        self.level = level
-        self.guarantee = guarantee
-        self.confidence = confidence
-
-    @decision_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to a part of the rows and calibrate on the others; see :meth:`DecisionClassifier.fit`.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            The input of the estimator.
-        y : array-like of shape (n, L) or (n,), sparse matrix, DataFrame or LabelMatrix
-            The targets of the estimator.
-        sample_weight : array-like of shape (n,), default=None
-            Density ratio of future rows to these rows, up to a factor.  The estimator is fitted with these
-            weights, and calibration rows are sampled with probabilities proportional to them, which makes
-            them a draw of the future rows.
-
-        Returns
-        -------
-        Self
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If there are too few calibration rows for the level; the message names how many are needed.
-        """
-        self.__dict__.pop("seed_", None)
-        return self._fit_rows(self._read(X, y, sample_weight))
+        keep_parameters(self, locals())
 
     @where_rows_are
     @checked
@@ -225,6 +193,10 @@ class ConformalLabelClassifier(DecisionClassifier):
                 "proportion to it; pass more rows, or weights that differ less."
             )
         return rows
+
+    def _keep_targets(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, Array | None]:
+        self.__dict__.pop("seed_", None)
+        return super()._keep_targets(labels, form)
 
     def _read_classes(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, TargetForm]:
         if self.control != "false_negatives":

@@ -12,10 +12,11 @@ import numpy as np
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.decisions.base import DecisionClassifier, decision_fit
+from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import TrainingRows, decision_level, row_blocks, score_blocks
 from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.label_predictions import LabelPredictions
+from labelweave.estimators.parameters import keep_parameters
 from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
@@ -108,41 +109,7 @@ class HierarchicalClassifier(DecisionClassifier):
         decision: Literal["threshold", "h_loss", "stepwise"] = "threshold", confidence: float = 0.5,
         cv: Literal["prefit"] | None = None,
     ) -> None:  # fmt: skip
-        self.estimator = estimator
-        self.taxonomy = taxonomy
-        self.enforce = enforce
-        self.incomplete = incomplete
-        self.conditional = conditional
-        self.decision = decision
-        self.confidence = confidence
-        self.cv = cv
-
-    @decision_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Complete the labels, and fit the estimator.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            The input of the estimator.
-        y : DataFrame or LabelMatrix of shape (n, L), or n lists of tags
-            Labels that are named by nodes of the taxonomy.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows, for the estimator.
-
-        Returns
-        -------
-        Self
-            The fitted model itself.
-
-        Raises
-        ------
-        ValueError
-            If labels have no names, one is no node of the taxonomy, rows have one class each, or the
-            estimator lacks probabilities that are needed.
-        """
-        self.__dict__.pop("_order", None)
-        return self._fit_rows(self._read(X, y, sample_weight))
+        keep_parameters(self, locals())
 
     def _fit_rows(self, data: TrainingRows) -> Self:
         if self._is_prefit:
@@ -164,6 +131,7 @@ class HierarchicalClassifier(DecisionClassifier):
 
     def _keep_targets(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, Array | None]:
         self.taxonomy_ = Taxonomy.from_any(self.taxonomy)
+        self.__dict__.pop("_order", None)
         kept = super()._keep_targets(labels, form)
         if form.kind != "labels":
             raise ValueError(

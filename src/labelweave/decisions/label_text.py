@@ -13,12 +13,13 @@ from sklearn.base import clone
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.decisions.base import DecisionClassifier, decision_fit
+from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level, row_blocks, score_blocks
 from labelweave.decisions.text_prior import PriorTask, TextPrior, seen_labels
 from labelweave.estimators import KernelLogisticClassifier
 from labelweave.estimators.added_labels import with_more_labels
-from labelweave.estimators.journal import where_rows_are
+from labelweave.estimators.journal import meta_fit_method, where_rows_are
+from labelweave.estimators.parameters import keep_parameters
 from labelweave.estimators.targets import TargetForm, node_name, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.features.feature_matrix import LARGEST_FEATURE
@@ -145,15 +146,7 @@ class LabelTextClassifier(DecisionClassifier):
         feature_names: Any = None, taxonomy: Any = None, mean: Literal["learn"] | float = "learn",
         covariance: Literal["learn", "none"] = "learn", learning_rows: int = 1000, random_state: Any = 0,
     ) -> None:  # fmt: skip
-        self.estimator = estimator
-        self.descriptions = descriptions
-        self.embedding = embedding
-        self.feature_names = feature_names
-        self.taxonomy = taxonomy
-        self.mean = mean
-        self.covariance = covariance
-        self.learning_rows = learning_rows
-        self.random_state = random_state
+        keep_parameters(self, locals())
 
     def __sklearn_tags__(self) -> Any:
         shown = self
@@ -164,7 +157,7 @@ class LabelTextClassifier(DecisionClassifier):
         tags.classifier_tags.multi_class = True
         return tags
 
-    @decision_fit
+    @meta_fit_method
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the prior on out-of-fold rows, and fit the estimator with it.
 

@@ -12,7 +12,7 @@ from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Rule, Share, best_thresholds
 from labelweave.estimators.journal import where_rows_are
-from labelweave.estimators.parameters import RandomState
+from labelweave.estimators.parameters import RandomState, keep_parameters
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.model_files import ModelFileError, storable
@@ -123,11 +123,7 @@ class TunedThresholdClassifier(DecisionClassifier):
         shrinkage: Literal["auto"] | float = "auto", response_method: str = "auto", cv: Any = None,
         validation_fraction: Share = "auto", random_state: RandomState = 0,
     ) -> None:  # fmt: skip
-        super().__init__(estimator, response_method, cv, validation_fraction, random_state)
-        self.objective = objective
-        self.scope = scope
-        self.target = target
-        self.shrinkage = shrinkage
+        keep_parameters(self, locals())
 
     def _refuse_together(self) -> None:
         read_objective(self.objective, self.target)

@@ -357,7 +357,7 @@ class FitProgress:
 
 
 @contextmanager
-def as_before_if_refused(estimator: Any) -> Iterator[None]:
+def _as_before_if_refused(estimator: Any) -> Iterator[None]:
     """Restore an estimator if an error ends a fit, or Ctrl-C before there is a model to keep."""
     before = dict(vars(estimator))
     try:
@@ -392,37 +392,26 @@ def fit_method(fit: _Method) -> _Method:
 def _of_model(estimator: Any) -> Iterator[None]:
     refuse_at_home(estimator, "a device")
     is_part = hasattr(estimator, "_parent_callback_ctx")  # of a scikit-learn search
-    with (
-        as_before_if_refused(estimator),
-        _raised_at_the_end(is_part=is_part),
-        Workers().running(),
-        _shown(estimator),
-    ):
+    with _raised_at_the_end(is_part=is_part), Workers().running(), _shown(estimator):
         yield
 
 
 def meta_fit_method(fit: _Method) -> _Method:
     """Check parameters before a meta-estimator's fit, and end callbacks after it."""
     checked = with_callbacks(_fit_context(prefer_skip_nested_validation=False)(fit))
-    return where_rows_are(cast(_Method, checked), _of_meta_estimator)
-
-
-@contextmanager
-def _of_meta_estimator(estimator: Any) -> Iterator[None]:
-    with as_before_if_refused(estimator), _shown(estimator):
-        yield
+    return where_rows_are(cast(_Method, checked), _shown)
 
 
 @contextmanager
 def _shown(estimator: Any) -> Iterator[None]:
-    verbose = int(estimator.verbose) if isinstance(estimator.verbose, (Integral, np.bool_)) else 0
-    if verbose < 1:  # or not a number, which the fit rejects
+    verbose = getattr(estimator, "verbose", 0)
+    if not isinstance(verbose, (Integral, np.bool_)) or verbose < 1:  # or not a number, which the fit rejects
         yield
         return
     from labelweave.estimators.progress_lines import FitLines
 
     others = callbacks_of(estimator)
-    estimator.set_callbacks(*others, FitLines(type(estimator).__name__, is_every=verbose > 1))
+    estimator.set_callbacks(*others, FitLines(type(estimator).__name__, is_every=int(verbose) > 1))
     try:
         yield
     finally:
@@ -466,7 +455,7 @@ def where_rows_are(
             return method(self, X, *given, **named)
         for name, value in [*zip(("y", "sample_weight"), given, strict=False), *named.items()]:
             refuse_lazy(value, name)
-        with of_fit(self):
+        with _as_before_if_refused(self), of_fit(self):
             return method(self, X, *given, **named)
 
     return cast(_Method, dispatched)

@@ -295,10 +295,6 @@ class KernelClassifier(LabelClassifier):
         """The default threshold."""
         return float(self.threshold) if isinstance(self.threshold, Real) else 0.0
 
-    @property
-    def _n_columns(self) -> int:
-        return 1 if self._form.kind == "binary" else len(self.classes_)
-
     def _check_names_of_two(self) -> None:
         """Reject a single name that matches the first of two classes: by position it would be the second."""
         first, second = map(str, self.classes_)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.entry_weights import class_weight_state
@@ -52,6 +53,13 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         """The numbers of labels with no observed value in training, shape (k,)."""
         check_is_fitted(self)
         return np.asarray(self._form.unobserved, np.intp)
+
+    @property
+    def _n_columns(self) -> int:
+        return 1 if self._form.kind == "binary" else len(self.classes_)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _decide(self, scores: Array) -> Any:
         return self._form.decide(scores)
@@ -126,10 +134,9 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         return np.concatenate(labels), np.concatenate(scores)
 
     def _check_k(self, k: Any) -> None:
-        n_scores = 1 if self._form.kind == "binary" else len(self.classes_)
         is_whole = isinstance(k, Integral) and k is not True
-        if not is_whole or not 1 <= k <= n_scores:
-            raise ValueError(f"k is {k!r}; it must be between 1 and the number of labels, {n_scores}.")
+        if not is_whole or not 1 <= k <= self._n_columns:
+            raise ValueError(f"k is {k!r}; it must be between 1 and the number of labels, {self._n_columns}.")
 
     def _best_blocks(self, X: Any, k: int) -> Iterator[tuple[Array, Array]]:
         """Find the k highest scores of rows, one block of rows at a time: their labels and values."""

@@ -19,6 +19,7 @@ from labelweave.datasets.text_encoders import KeepsEncoder, TextParts
 from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.kernel_classifier import drawn_rows
+from labelweave.estimators.parameters import keep_parameters
 from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, PerRow, RowsByClasses, RowsByLabels, RowsByRows
@@ -190,17 +191,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         ngram_range: tuple[int, int] = (1, 1), sublinear_tf: bool = False,
         missing_numeric: Literal["error", "mean"] = "mean", encoder: Any = None,
     ) -> None:  # fmt: skip
-        self.classifier = classifier
-        self.text = text
-        self.categorical = categorical
-        self.numeric = numeric
-        self.vectors = vectors
-        self.drop = drop
-        self.min_df = min_df
-        self.ngram_range = ngram_range
-        self.sublinear_tf = sublinear_tf
-        self.missing_numeric = missing_numeric
-        self.encoder = encoder
+        keep_parameters(self, locals())
 
     @classmethod
     @checked

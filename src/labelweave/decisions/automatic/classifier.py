@@ -12,7 +12,6 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 import scipy.sparse as sp
 from scipy.special import expit, logit
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.decisions.automatic.combination import (
@@ -254,7 +253,7 @@ class AutoLabelClassifier(LabelClassifier):
         KeyboardInterrupt
             After Ctrl-C, with the complete members combined; see :func:`labelweave.set_config`.
         """
-        given, begin, seed = named_members(self.members), time.perf_counter(), self._drawn_seed()
+        given, begin, seed = named_members(self.members), time.perf_counter(), self._seed()
         rows = self._read(X, y, sample_weight, groups, seed)
         labels, plan = rows.labels, self._plan(rows, tuple(given))
         progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
@@ -313,9 +312,6 @@ class AutoLabelClassifier(LabelClassifier):
     def _plan(self, rows: ReadRows, members: tuple[str, ...], *, has_max_margin: bool = True) -> Plan:
         limits = self.time_budget, self.time_limit
         return make_plan(rows.shape, members or None, *limits, has_max_margin=has_max_margin)
-
-    def _drawn_seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _table(self, rows: ReadRows, plan: Plan, seed: int) -> tuple[TrainingTable, Plan]:
         """Scale features; drop members from the plan that do not pay on a sample."""

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.utils import check_random_state
 
 from labelweave.estimators import held_out
 from labelweave.estimators.held_out import LearningBlock
@@ -292,8 +291,7 @@ class KernelLogisticClassifier(KernelProbabilities):
             X=features.marks, y=[data.signs, data.codes, data.partial, data.allowed, *shares],
             weights=[data.weights, data.entry_weights], cv=held_out.shown_splits(cv), start=list(last),
         )  # fmt: skip
-        draw = check_random_state(self.random_state).randint
-        seed = journal.recall("seed", lambda: int(draw(2**31 - 1)))
+        seed = journal.recall("seed", self._seed)
         kernels = self._starting_kernels(features, seed)
         family = prior_family(self, features, kernels, data.n_labels, seed, np.flatnonzero(data.weights))
         self._forget_expansion("posterior_", "log_marginal_likelihood_value_")

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
-from sklearn.utils import check_random_state
 
 from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
 from labelweave.estimators.journal import FitArguments, FitProgress, Journal
@@ -332,7 +331,7 @@ class LabelGraphClassifier(LabelGraphModel):
             cliques = candidates if graph is None else graph.cliques
             own = structured_margin.features_of_cliques(made, features.rows(kept), cliques or ())
             marks = {**marks, "clique_features": [part.data for part in own]}
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        seed = self._seed()
         journal = self._open_journal(X=features.marks, **marks)
         seed = journal.recall("seed", lambda: seed)
         values, inputs = self._make_inputs(features, (data.labels, data.weights), kept, seed, workers)

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal, NamedTuple, overload
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.base import LabelClassifier
@@ -231,7 +230,7 @@ class LabelTreeClassifier(LabelClassifier):
     def _learn(self, rows: RowsOfTrees, arguments: FitArguments) -> None:
         vectors = None if self.tree is None or isinstance(self.tree, Taxonomy) else self.tree
         journal = self._open_journal(**rows.marks, tree=vectors)
-        seed = journal.recall("seed", lambda: int(check_random_state(self.random_state).randint(2**31 - 1)))
+        seed = journal.recall("seed", self._seed)
         self.__dict__.pop("scorer_", None)
         progress = FitProgress(self, arguments, tol=self.tol)
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers, journal.going_on():

@@ -13,7 +13,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import scipy.sparse as sp
 from joblib import effective_n_jobs
-from sklearn.utils import check_random_state
 
 from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.entry_weights import SignFactors
@@ -292,7 +291,7 @@ class LowRankClassifier(KernelClassifier):
             weights=[weights, None if factors is None else factors.entries],
             start=None if before is None else [before.start.labels, before.start.features],
         )
-        seed = journal.recall("seed", lambda: int(check_random_state(self.random_state).randint(2**31 - 1)))
+        seed = journal.recall("seed", self._seed)
         source, explicit = self._read_kernel(features, seed)
         known = None if mean is None else mean.factors(features.data)
         data = LowRankData(labels, weights, explicit, source, factors, self.label_covariance_, known)

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.base import clone
-from sklearn.utils import check_random_state
 
 from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
@@ -367,7 +366,6 @@ class MaxMarginClassifier(KernelClassifier):
         return fitted.result
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
-        random_state = check_random_state(self.random_state)
         is_named = isinstance(self.solver, str) and self.solver in solver_choice.FACTORIZATIONS
         return MarginSettings(
             solver="alternating_directions" if is_named else self.solver,
@@ -377,7 +375,7 @@ class MaxMarginClassifier(KernelClassifier):
             factorization=str(self.solver) if is_named else "auto",
             memory_budget=self._budget,
             n_threads=effective_n_jobs(self.n_jobs),
-            seed=journal.recall("seed", lambda: int(random_state.randint(2**31 - 1))),
+            seed=journal.recall("seed", self._seed),
             on_check=progress,
             is_part=self._is_part,
             prune=self.prune if isinstance(self.prune, str) else float(self.prune),
