@@ -114,7 +114,7 @@ class WorkerMargin(StructuredMargin):
     found: WorstLabelings | None = None
 
     def worst_labelings(self, point: Any, rows: Array, products: Array) -> WorstLabelings:
-        """Return stored labelings, or find them; see :meth:`MarginModel.worst_labelings`."""
+        """Return stored labelings, or find them; see :meth:`StructuredMargin.worst_labelings`."""
         if self.found is None:
             return super().worst_labelings(point, rows, products)
         return WorstLabelings._make(part[rows] for part in self.found)
@@ -282,7 +282,7 @@ class PartitionedMargin(StructuredMargin):
         return self._sent(point, (point.sums, point.round_shares))
 
     def hinge_loss(self, point: Any) -> tuple[float, float]:
-        """Sum over partitions; see :meth:`MarginModel.hinge_loss`."""
+        """Sum over partitions; see :meth:`StructuredMargin.hinge_loss`."""
         loss, missed = in_tree_order(self.each(self.at(point), StructuredMargin.hinge_loss)).tolist()
         return loss, missed
 

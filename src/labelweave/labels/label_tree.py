@@ -12,7 +12,7 @@ et al. 2022, PECOS).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -126,15 +126,18 @@ class LabelTree(StoredParameters):
 
     @cached_property
     def labels_below(self) -> list[Array]:
-        """Return the labels below every column, in the order of the columns; for a label's column, itself."""
-        found: list[Array] = [np.empty(0, np.int64)] * len(self.targets)
+        """The labels below every column, in the order of the columns; for a label's column, itself."""
+        return self.gathered(lambda label: np.array([label], np.int64), np.concatenate)
+
+    def gathered(
+        self, of_label: Callable[[int], Array], joined: Callable[[list[Array]], Array]
+    ) -> list[Array]:
+        """Return what belongs to every column: that of its label, or of the columns of its node, joined."""
+        found: list[Array] = [np.empty(0)] * len(self.targets)
         for node in range(self.n_nodes - 1, -1, -1):
             for column in range(self.ends[node], self.ends[node + 1]):
                 target = int(self.targets[column])
-                if target >= 0:
-                    found[column] = np.array([target], np.int64)
-                else:
-                    found[column] = np.concatenate(found[self.columns(-target)])
+                found[column] = of_label(target) if target >= 0 else joined(found[self.columns(-target)])
         return found
 
 

@@ -26,6 +26,7 @@ from labelweave.solvers.frame import relative_gap
 
 _LARGEST_SYSTEM = 6000  # variables: 288 MB
 _ENTRY_WORK = 100  # cost of a step's passes over the variables, in columns of a factor
+_CALLS = 4e6  # the overhead of a round's calls in operations, 0.2 ms on two cores
 _SUPPORT_STEPS = 30
 _SUPPORT_SHARE = 1e-8  # of the squared residual, at which a label has converged
 _GATHERING = 100  # cost in operations of random access to a matrix entry
@@ -92,7 +93,7 @@ class GramMargins:
         """Estimate the operations of a step: two products with a factor of K, and passes over variables."""
         n, grams = self.operator.n_rows, [term.gram for term in self.operator.terms]
         rank = sum(gram.table.shape[1] if isinstance(gram, FeatureGram) else n for gram in grams)
-        return 4.0 * n * (rank + _ENTRY_WORK) * self.operator.n_labels
+        return 4.0 * n * (rank + _ENTRY_WORK) * self.operator.n_labels + _CALLS
 
     def low_rank_factor(self) -> Array | None:
         """Return reflected features (n, r) in NumPy; None for a kernel or coupled labels."""

@@ -18,7 +18,6 @@ from labelweave.features.gram.spectrum import leading_spectrum
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import RowPanels, namespace, panels
 from labelweave.foundation.arrays.linear_algebra import group_products, is_numpy
-from labelweave.labels import LabelCovariance
 from labelweave.problems.coupled_gram import CoupledGram, GramTerm
 from labelweave.problems.losses import ScoreLoss
 from labelweave.problems.spectral_preconditioner import SpectralPreconditioner, label_modes, row_basis
@@ -103,7 +102,8 @@ class KernelLikelihood(NewtonProblem):
         rank = min(self.rank, gram.n_labels, gram.n_rows)
         found = leading_spectrum(term.gram, rank, self.workers, self.seed)
         gram.products += rank / (self.shape[1] * self.shape[2])
-        self._constant = gram.intercept_variance / _largest(term.covariance)
+        of_labels, _ = term.covariance.spectrum()
+        self._constant = gram.intercept_variance / (float(of_labels[0]) if len(of_labels) else 1.0)
         kept = found.values.sum() >= _LEAST_SHARE * term.gram.diagonal().sum()
         return found.vectors.astype(np.float64) if kept else np.empty((gram.n_rows, 0))
 
@@ -121,8 +121,3 @@ class KernelLikelihood(NewtonProblem):
         sums = self.workers.map(one, panels(len(curvature), _ROWS_OF_SUM))
         total = sum(sums[1:], sums[0])  # in order, so that the sum does not depend on the threads
         return total / max(float(of_rows.sum()), np.finfo(float).tiny), of_rows
-
-
-def _largest(covariance: LabelCovariance) -> float:
-    values, _ = covariance.spectrum()
-    return float(values[0]) if len(values) else 1.0

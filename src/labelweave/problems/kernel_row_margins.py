@@ -249,17 +249,14 @@ class BlockMargins:
         self.box, self.covariance, self.workers = box, covariance, resources.workers
         self.dtype, self.n_rows = np.dtype(resources.dtype), source.n_rows
         self.drifts = self.dtype != np.float64
-        self.block_rows = self._block_rows(resources.budget)
+        fitting = int(resources.budget / (2 * self.n_rows * self.dtype.itemsize))
+        self.block_rows = min(self.n_rows, max(_FEWEST_BLOCK_ROWS, min(_BLOCK_ROWS, fitting)))
         cache = constant, resources.budget, self.dtype, self.block_rows, self.workers
         self.rows = CachedRows(source, *cache) if gram is None else StoredRows(gram)
         self.cache_content, self.refill = self.rows.content, self.rows.refill
         self.exact = StreamedGram(source, constant, np.float64, self.workers)
         self.targets, self.lower, self.upper = box.parts(self.dtype)
         self.table = None if covariance.is_diagonal else covariance.to_dense().astype(self.dtype)
-
-    def _block_rows(self, budget: float) -> int:
-        fitting = int(budget / (2 * self.n_rows * self.dtype.itemsize))
-        return min(self.n_rows, max(_FEWEST_BLOCK_ROWS, min(_BLOCK_ROWS, fitting)))
 
     def start(self, dual: RowsByLabels | None = None) -> tuple[Array, Array]:
         beta, scores = np.zeros_like(self.targets), np.zeros_like(self.targets)

@@ -87,12 +87,6 @@ def feature_bytes(n_rows: int, n_features: int) -> float:
     return 24.0 * n_rows * (n_features + 1)
 
 
-def check_feature_bytes(n_rows: int, n_features: int, budget: float) -> None:
-    """Raise ValueError, with the smallest sufficient budget, if features do not fit."""
-    what = f"the factor of {n_rows} rows of {n_features} features"
-    _require(feature_bytes(n_rows, n_features), budget, what)
-
-
 def _require(needed: float, budget: float, what: str) -> None:
     if needed > budget:
         raise ParameterError(
@@ -115,8 +109,9 @@ def feature_margins(
     Returns the dual, with exact solves.
     Raises ValueError if the memory budget is too small.
     """
-    workers = resources.workers
-    check_feature_bytes(*features.shape, resources.budget)
+    workers, (n_rows, n_features) = resources.workers, features.shape
+    what = f"the factor of {n_rows} rows of {n_features} features"
+    _require(feature_bytes(n_rows, n_features), resources.budget, what)
     gram = FeatureGram(features, constant, resources.dtype, workers)
 
     def solves() -> ShiftedSolves:

@@ -338,10 +338,6 @@ class MarginDual(ABC):
             table[start : start + step] = np.take(wide, places, axis=1)
         return table.T, np.concatenate([constants for _, constants in parts])[places]
 
-    @property
-    def exact_rows(self) -> tuple[Any, ...]:
-        return self.ordered.exact_rows
-
     @cached_property
     def exact_blocks(self) -> list[LabelBlock]:
         return self._blocks_of(np.float64)[2]
@@ -362,7 +358,7 @@ class MarginDual(ABC):
         """Compute X^T B for one label block, (d, WIDTH), without the constant feature."""
         from labelweave.foundation.loops.coordinate_ascent import scatter_block
 
-        rows = self.rows if beta.dtype == self.dtype else self.exact_rows
+        rows = self.rows if beta.dtype == self.dtype else self.ordered.exact_rows
         if self.ordered.as_table:
             return np.ascontiguousarray(rows[0].T @ beta)
         wide = np.zeros((self.data.features.shape[1], WIDTH), beta.dtype)
@@ -390,7 +386,7 @@ class MarginDual(ABC):
         from labelweave.foundation.loops.coordinate_ascent import label_sums, table_sums
 
         sums = np.zeros((3, WIDTH))
-        rows = self.rows if weights.dtype == self.dtype else self.exact_rows
+        rows = self.rows if weights.dtype == self.dtype else self.ordered.exact_rows
         of_labels = block.signs, beta, block.upper, block.margins, weights, intercept, sums
         if self.ordered.as_table:
             table_sums(*rows, *of_labels)

@@ -153,7 +153,7 @@ class IndependentMargins(MarginDual):
         return found
 
     def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
-        return _totals(self.in_use(point, block))
+        return totals_of(self.in_use(point, block))
 
     def in_use(self, point: MarginPoint, block: int) -> tuple[Array, Array]:
         """Compute primal and dual value of each label at the current weights, two of shape (WIDTH,)."""
@@ -163,7 +163,7 @@ class IndependentMargins(MarginDual):
         return self._values(sums, value.astype(np.float64), point.moves.totals[block], known)
 
     def certify(self, point: MarginPoint, block: int) -> tuple[float, float]:
-        return _totals(self.exactly(point, block))
+        return totals_of(self.exactly(point, block))
 
     def exactly(self, point: MarginPoint, block: int) -> tuple[Array, Array]:
         """Compute primal and dual value of each label as :meth:`certify` does, two of shape (WIDTH,)."""
@@ -193,7 +193,7 @@ def objectives_of(
     return (squared + constant_norm) / 2 + hinge, linear - (squared + total_norm) / 2
 
 
-def _totals(values: tuple[Array, Array]) -> tuple[float, float]:
+def totals_of(values: tuple[Array, Array]) -> tuple[float, float]:
     primal, dual = values
     return float(primal.sum()), float(dual.sum())
 

@@ -52,7 +52,13 @@ import numpy as np
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.loops import WIDTH
 from labelweave.problems.margin_dual import LabelBlock, MarginDual, MarginPoint, OrderedRows
-from labelweave.problems.swept_margins import CoupledMargins, IndependentMargins, Moves, objectives_of
+from labelweave.problems.swept_margins import (
+    CoupledMargins,
+    IndependentMargins,
+    Moves,
+    objectives_of,
+    totals_of,
+)
 from labelweave.solvers.dual_coordinate_ascent import IDLE_GAIN, RUN
 from labelweave.solvers.frame import State
 
@@ -119,7 +125,7 @@ class Piece(NamedTuple):
         return np.asarray(rows[rows < n_rows])
 
 
-class RowsBlock(IndependentMargins):
+class OneBlock(MarginDual):
     """One block of labels (k,) over some rows, in the same row order on every machine."""
 
     def __init__(self, data: OrderedRows, labels: Array) -> None:
@@ -129,7 +135,11 @@ class RowsBlock(IndependentMargins):
         return np.arange(self.data.labels.n_labels)
 
 
-class Visited(MarginDual):
+class RowsBlock(OneBlock, IndependentMargins):
+    """A block of independent labels over all rows."""
+
+
+class Visited(OneBlock):
     """A block of labels over the rows of one partition among several."""
 
     @property
@@ -228,11 +238,8 @@ class TravelingLabels(Visited, CoupledMargins):
     """All labels, which a covariance couples, in slab order."""
 
     def __init__(self, data: OrderedRows, labels: Array) -> None:
-        super().__init__(data.some_labels(labels), data.dtype)
+        super().__init__(data, labels)
         self.bias = self.dtype.type(0)  # set per visit, to the share by which intercepts follow
-
-    def _ordered_labels(self) -> Array:
-        return np.arange(self.data.labels.n_labels)
 
     def first_shared(self) -> SharedState:
         return replace(super().first_shared(), caution=_CAUTION)
@@ -286,9 +293,8 @@ def end_of_round(
         caution, damping = shared.caution, _DAMPING_FALLS * shared.damping
         if is_worse:
             damping = min(_MOST_DAMPING, max(_LEAST_RISEN, _DAMPING_RISES * shared.damping))
-            caution = (
-                caution if covariance is None else float(min(CONCURRENT_VISITS, _MORE_CAUTION * caution))
-            )
+            if covariance is not None:
+                caution = float(min(CONCURRENT_VISITS, _MORE_CAUTION * caution))
         ended = replace(
             ended, met_gap=shared.meeting, free=moves.free.copy(), caution=caution, damping=damping
         )
@@ -337,8 +343,7 @@ def block_objectives(
     """
     constants = spread_by(covariance, shared.pulls)
     own = totals * spread_by(covariance, totals) if intercept else 0.0
-    primal, dual = objectives_of(sums, constants, totals, shared.pulls * constants, own)
-    return float(primal.sum()), float(dual.sum())
+    return totals_of(objectives_of(sums, constants, totals, shared.pulls * constants, own))
 
 
 def in_tree_order(parts: Sequence[Any]) -> Any:

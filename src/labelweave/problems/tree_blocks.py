@@ -68,19 +68,6 @@ def margin_data(
     return MarginData(features, labels, covariance, upper, margins, intercept, squared=squared)
 
 
-@dataclass(frozen=True)
-class NodeRows:
-    """What the blocks of a node share: the rows that reach it, with one label per column.
-
-    first: the node's first column in the tree.
-    used: the features that its rows have; None for all.
-    """
-
-    ordered: OrderedRows
-    first: int
-    used: Array | None
-
-
 class NodeBlock(MarginBlock):
     """Some columns of one node, with their numbers in the tree."""
 
@@ -161,7 +148,10 @@ class TreeBlocks(TreeOutline):
         self.sees_all = sees_all
         self._entries = None if entries is None else _weights_by_sign(data.labels, entries)
         positives = data.labels.positives.tocsc() if self._entries is None else self._entries[0]
-        self.rows_below = _rows_below(tree, positives)
+        self.rows_below = tree.gathered(
+            lambda label: np.sort(positives.indices[slice(*positives.indptr[label : label + 2])]),
+            lambda parts: np.unique(np.concatenate(parts)),
+        )
         counts = np.array([len(rows) for rows in self.rows_below])
         self.groups = [group for node in range(tree.n_nodes) for group in self._groups(node, counts)]
         super().__init__(tree, self._zero_losses(), is_short=is_short)
@@ -199,10 +189,11 @@ class TreeBlocks(TreeOutline):
         columns = self.groups[number]
         if self._is_of_all(columns):
             return self._block_of_all(columns)
+        node = int(self.tree.owners[columns[0]])
         with self._lock:  # or every thread would compute the rows of the next node
-            shared = self._rows_of_node(int(self.tree.owners[columns[0]]))
-        of_tree = np.arange(shared.first, shared.first + shared.ordered.data.labels.n_labels)
-        return NodeBlock(shared.ordered, columns - shared.first, of_tree, shared.used)
+            ordered, used = self._rows_of_node(node)
+        first, end = self.tree.ends[node : node + 2]
+        return NodeBlock(ordered, columns - first, np.arange(first, end), used)
 
     def _block_of_all(self, columns: Array) -> NodeBlock:
         ordered, labels = self._all_rows(), self.tree.targets[columns]
@@ -212,22 +203,20 @@ class TreeBlocks(TreeOutline):
         some.data = replace(some.data, upper=self._upper_of(columns, some.order))
         return NodeBlock(some, np.arange(len(columns)), columns, None)
 
-    def _node_rows(self, node: int) -> NodeRows:
+    def _node_rows(self, node: int) -> tuple[OrderedRows, Array | None]:
+        """Return the rows that reach a node, one label per column, and their features; None for all."""
         columns = np.arange(self.tree.ends[node], self.tree.ends[node + 1])
         rows, features, used = self._rows_above(node), self.features, None
         upper = self._upper_of(columns, rows)
         if rows is not None:
             features, used = _narrowed(features.rows(rows))
+        intercept, squared = self.data.intercept, self.data.squared
         data = margin_data(
-            features,
-            self._targets(columns, rows),
-            upper,
-            intercept=self.data.intercept,
-            squared=self.data.squared,
+            features, self._targets(columns, rows), upper, intercept=intercept, squared=squared
         )
         ordered = OrderedRows(data, self.dtype)
         _ = ordered.exact_rows  # computed before blocks share it
-        return NodeRows(ordered, int(columns[0]), used)
+        return ordered, used
 
     def possible_weights(self) -> float:
         """Estimate the sum over columns of the number of features in the rows of their node, by a sample."""
@@ -360,21 +349,6 @@ def _weights_by_sign(labels: LabelMatrix, entries: Any) -> tuple[sp.csc_array, s
     own = sp.csr_array(labels.positives + labels.positives.multiply(above))
     own.eliminate_zeros()
     return sp.csc_array(own), sp.csc_array(above.multiply(own > 0) - above)
-
-
-def _rows_below(tree: LabelTree, by_label: sp.csc_array) -> list[Array]:
-    """List the rows that have a label below each column, in ascending order."""
-    found: list[Array] = [np.empty(0, np.int32)] * len(tree.targets)
-    for node in range(tree.n_nodes - 1, -1, -1):
-        for column in range(tree.ends[node], tree.ends[node + 1]):
-            target = int(tree.targets[column])
-            if target >= 0:
-                found[column] = np.sort(
-                    by_label.indices[by_label.indptr[target] : by_label.indptr[target + 1]]
-                )
-            else:
-                found[column] = np.unique(np.concatenate(found[tree.columns(-target)]))
-    return found
 
 
 def _members(tree: LabelTree, columns: Array, n_labels: int) -> sp.csr_array:

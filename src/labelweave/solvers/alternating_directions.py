@@ -46,7 +46,6 @@ _FAILED_CHECKS = 3  # consecutive checks without progress in single precision: r
 _CLEARLY = 1.5  # times the tolerance: a gap above it needs more than one or two rounds
 _ROUNDING = 0.05  # ... and at a gap below this
 _UNFOUNDED = 0.3  # share of the gap allowed as error of solves; above it rounding dominates
-_CALLS = 4e6  # the overhead of a round's calls in operations, 0.2 ms on two cores
 _FALL = 5.0  # of the gap, observed in well-conditioned problems when rounds double
 _FORESEEABLE = 1e3  # largest decrease to extrapolate: small problems converge faster eventually
 _LAST_RESORT = 10.0  # ratio to the work so far, for a fit that would end at the limit of rounds
@@ -317,7 +316,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
             end = interior_steps(problem, factor, self.tol, foreseen)
             again = 0 if end is None else self.max_iter + 1  # repeating the steps has the same result
         elif record.gap <= _NEWTON:
-            spent = state.passed * _round_work(problem)
+            spent = state.passed * problem.round_work()
             end = newton_steps(problem, state.best.boxed, state.penalty, self.tol, spent)
             again = 2 * state.passed
         else:
@@ -341,11 +340,7 @@ class AlternatingDirections(Solver[SplitDual, SplitState]):
         rounds = state.passed * 2.0 ** (np.log(fall) / np.log(_FALL))
         if rounds > self.max_iter - state.begun and 2 * state.rounds >= self.max_iter:
             rounds = max(rounds, _LAST_RESORT * state.rounds)
-        return float(rounds * _round_work(problem))
-
-
-def _round_work(problem: SplitDual) -> float:
-    return problem.round_work() + _CALLS
+        return float(rounds * problem.round_work())
 
 
 def _solve(problem: SplitDual, state: SplitState, right: Array) -> Array:

@@ -354,7 +354,8 @@ def elimination_order(
     order = _strip_leaves(left)
     gone = {node for node, _ in order}
     core = [node for node in range(len(left)) if node not in gone]
-    rest = _order_core(_packed(left, core), limit)
+    place = {node: number for number, node in enumerate(core)}
+    rest = _order_core([sum(1 << place[other] for other in left[node]) for node in core], limit)
     if rest is None or (limit is not None and any(len(around) > limit for _, around in order)):
         return None
     return order + [(core[node], [core[other] for other in around]) for node, around in rest]
@@ -377,11 +378,6 @@ def _strip_leaves(left: list[set[int]]) -> list[tuple[int, list[int]]]:
                 waiting.append(other)
         left[node] = set()
     return order
-
-
-def _packed(left: list[set[int]], core: list[int]) -> list[int]:
-    place = {node: number for number, node in enumerate(core)}
-    return [sum(1 << place[other] for other in left[node]) for node in core]
 
 
 def _order_core(neighbors: list[int], limit: int | None) -> list[tuple[int, list[int]]] | None:

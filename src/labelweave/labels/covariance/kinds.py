@@ -69,7 +69,9 @@ class DenseCovariance(LabelCovariance):
         return self.from_semidefinite(self.matrix * float(scale), self.label_names)
 
     def spectrum(self) -> tuple[Array, Array]:
-        return dense_spectrum(self.matrix)
+        values, vectors = np.linalg.eigh(self.matrix)
+        # a negative eigenvalue shows the size of the errors of the matrix
+        return _largest_first(values, vectors, max(0.0, -float(values.min(initial=0.0))))
 
 
 def _checked_semidefinite(matrix: LabelsByLabels) -> LabelsByLabels:
@@ -101,21 +103,8 @@ def _refuse_asymmetry(matrix: Array, allowed: float) -> None:
         )
 
 
-def dense_spectrum(matrix: LabelsByLabels) -> tuple[Array, Array]:
-    """Compute the eigenvalues (r,) above rounding, and eigenvectors whose largest entries are positive."""
-    values, vectors = np.linalg.eigh(matrix)
-    # a negative eigenvalue shows the size of the errors of the matrix
-    noise = max(0.0, -float(values.min(initial=0.0)))
-    return _largest_first(values, vectors, noise)
-
-
-def factor_spectrum(factor: Array) -> tuple[Array, Array]:
-    """Compute the same for the product ``F F^T`` of a thin factor F of shape (L, r)."""
-    vectors, roots, _ = np.linalg.svd(factor, full_matrices=False)
-    return _largest_first(roots**2, vectors, 0.0)
-
-
 def _largest_first(values: Array, vectors: Array, noise: float) -> tuple[Array, Array]:
+    """Return the eigenvalues (r,) above rounding, and eigenvectors whose largest entries are positive."""
     rounding = len(vectors) * np.finfo(np.float64).eps * values.max(initial=0.0)
     order = np.argsort(-values, kind="stable")
     order = order[values[order] > max(noise, rounding)]
@@ -158,8 +147,7 @@ class FactorCovariance(LabelCovariance):
         self.label_names = checked_names(label_names, self.n_labels)
 
     def to_state(self) -> dict[str, Any]:
-        names = {} if self.label_names is None else {"label_names": self.label_names.tolist()}
-        return {"factor": self.factor, "diagonal": self.own_variance} | names
+        return super().to_state() | {"diagonal": self.own_variance}
 
     @property
     def kind(self) -> str:
@@ -276,7 +264,9 @@ class FactorCovariance(LabelCovariance):
         matrix is made.
         """
         if not self.own_variance.any() and self.factor.shape[1] < self.n_labels:
-            return factor_spectrum(self.factor.toarray() if sp.issparse(self.factor) else self.factor)
+            thin = self.factor.toarray() if sp.issparse(self.factor) else self.factor
+            vectors, roots, _ = np.linalg.svd(thin, full_matrices=False)
+            return _largest_first(roots**2, vectors, 0.0)
         return super().spectrum()
 
 
@@ -354,10 +344,6 @@ class WeightedCovariance(LabelCovariance):
         pairs = zip(made, self.part_names, strict=True)
         self.parts = [_of_unit_variance(in_order_of(names, size, one), name) for one, name in pairs]
         self.weights = _checked_weights(weights, len(made))
-
-    def to_state(self) -> dict[str, Any]:
-        own = {"parts": self.parts, "weights": self.weights, "part_names": self.part_names}
-        return own if self.label_names is None else own | {"label_names": self.label_names.tolist()}
 
     @property
     def kind(self) -> str:

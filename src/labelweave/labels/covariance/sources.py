@@ -76,7 +76,10 @@ def signature_factor(signatures: Any, class_prior: Any) -> tuple[Array, Any]:
     """Return a column ``sqrt(p(c)) y_c`` for every class of positive weight, and the label names."""
     table, names = _numbers(signatures)
     classes = _row_names(signatures)
-    signs = _signs(table, classes, names)
+    _refuse_first(~np.isin(table, (-1, 0, 1)), table, classes, names)
+    if (table == 0).any():
+        _refuse_first(table == -1, table, classes, names, "while other entries are 0")
+    signs = np.where(table > 0, 1.0, -1.0)
     prior = _checked_prior(class_prior, classes, len(signs))
     met = prior > 0
     return np.ascontiguousarray(signs[met].T) * np.sqrt(prior[met]), names
@@ -93,13 +96,6 @@ def _numbers(signatures: Any) -> tuple[Array, Any]:
             f"signatures has shape {table.shape}; it must have shape (classes, labels), at least (1, 1)."
         )
     return table, frame_names(signatures)
-
-
-def _signs(table: Array, classes: Any, names: Any) -> Array:
-    _refuse_first(~np.isin(table, (-1, 0, 1)), table, classes, names)
-    if (table == 0).any():
-        _refuse_first(table == -1, table, classes, names, "while other entries are 0")
-    return np.where(table > 0, 1.0, -1.0)
 
 
 def _refuse_first(bad: Array, table: Array, classes: Any, names: Any, also: str = "") -> None:

@@ -142,7 +142,8 @@ class SoftmaxLoss:
         if not is_numpy(scores):
             residuals = xp.where(_are_own(scores, codes), missing[:, :, None], residuals)
             return ScoreEvaluation(group_products(weights, losses), residuals, probabilities)
-        which, allowed = self._partial_of(rows)
+        partial = slice(*np.searchsorted(self.partial, [rows.start, rows.stop]))
+        which, allowed = self.partial[partial] - rows.start, self.allowed[partial]
         own = missing, codes, np.arange(len(scores))
         if len(which):
             own, some = tuple(np.delete(part, which, axis=0) for part in own), scores[which]
@@ -151,11 +152,6 @@ class SoftmaxLoss:
             residuals[which] += weights[which][:, :, None] * expected
         residuals[own[2], :, own[1]] = own[0]
         return ScoreEvaluation(group_products(weights, losses), residuals, probabilities)
-
-    def _partial_of(self, rows: slice) -> tuple[Array, Array]:
-        """Find the partially observed rows among some, and their possible classes."""
-        first, last = np.searchsorted(self.partial, [rows.start, rows.stop])
-        return self.partial[first:last] - rows.start, self.allowed[first:last]
 
     def curve(self, state: Array, vectors: Array, rows: slice, groups: Array) -> Array:
         product = state * vectors

@@ -47,10 +47,7 @@ def set_steps(graph: CliqueGraph) -> SetSteps:
 
 def _order(graph: CliqueGraph) -> tuple[list[int], dict[int, int], list[int]]:
     """Order labels greedily by the fewest open ones; return the order, bits, and remaining states."""
-    near: list[set[int]] = [set() for _ in range(graph.n_labels)]
-    for clique in graph.cliques:
-        for label in clique:
-            near[label].update(clique)
+    near = graph.neighbors()
     left, opened, bits, kept = set(range(graph.n_labels)), set[int](), dict[int, int](), list[int]()
     while left:
         counts = {

@@ -20,7 +20,6 @@ The shares belong to the point; penalties are immutable.  ``squares`` (cliques,)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -29,18 +28,14 @@ import numpy.typing as npt
 
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array, Floats, PerLabel, PerRow, RowsByLabels
-from labelweave.foundation.arrays import Workers, panels
 from labelweave.foundation.loops.structured import CLIQUE, COMPONENT, DualPoint, Layout, MarginRows
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.postprocessing.map import MapInference
 from labelweave.problems.structured_margin import clique_features
 from labelweave.problems.structured_margin.clique_features import Blocks
-from labelweave.problems.structured_margin.label_sets import SET_LOSSES, set_steps, worst_label_sets
-from labelweave.solvers.frame import TraceRecord
+from labelweave.problems.structured_margin.label_sets import SET_LOSSES
 
 LABEL_SCALE = 2.0
-_ROWS_IN_MEMORY = 4096
 _SMALLEST_SHARE = 1e-12
 
 
@@ -135,24 +130,6 @@ class StructuredRows:
         return np.asarray(self.products.data.T @ moments)
 
 
-@dataclass(frozen=True, kw_only=True)
-class StructuredPoint:
-    """Weights, and the targets they were learned for.
-
-    targets (n, L): the true labels, completed where unobserved.
-    sums (d, L + states): z, one column per label and per state of every clique.
-    scales (L + states,): factors from z to the weights.
-    """
-
-    cliques: tuple[tuple[int, ...], ...]
-    targets: RowsByLabels
-    sums: Floats
-    scales: Floats
-
-    def weights(self) -> Floats:
-        return np.asarray(self.sums * self.scales)
-
-
 class WorstLabelings(NamedTuple):
     """Maximizers of cost plus score, upper bounds of the hinge losses, and the errors of these bounds."""
 
@@ -225,99 +202,12 @@ class DualMoments(NamedTuple):
         return np.asarray(sums)
 
 
-@dataclass
-class MarginModel:
-    """A graph over the labels of some rows, and the penalty of its weights."""
-
-    data: StructuredRows
-    graph: CliqueGraph
-    penalty: CliquePenalty
-    alpha: float
-    inference: dict[str, Any]
-    workers: Workers
-
-    def __post_init__(self) -> None:
-        self.map = MapInference(self.graph, **self.inference)
-        self.layout, self.homes = graph_layout(self.graph, self.data.loss)
-        if self.layout.loss:
-            self.steps = set_steps(self.graph)
-        self.n_rows = self.data.n_rows
-        if (blocks := self.data.blocks) is not None:
-            parts = clique_features.column_parts(self.data.n_labels, self.graph.cliques)
-            self.masks = clique_features.column_masks(self.data.n_features, blocks, parts)
-            self.shares = clique_features.column_squares(self.data.products, blocks, parts)
-
-    def _first_arrays(self) -> dict[str, Any]:
-        """Return the arrays of weights of zero."""
-        n_columns = self.data.n_labels + int(self.graph.table_starts[-1])
-        return {
-            "cliques": self.graph.cliques,
-            "targets": self.data.arrays.targets.copy(),
-            "sums": np.zeros((self.data.n_features, n_columns)),
-            "scales": np.full(n_columns, LABEL_SCALE),
-        }
-
-    def squares(self, point: StructuredPoint) -> tuple[float, Array]:
-        """Compute the squared norms of z: of all labels' columns together, and of every clique's."""
-        columns = np.einsum("ij,ij->j", point.sums, point.sums)
-        n_labels, starts = self.data.n_labels, self.graph.table_starts
-        if self.graph.n_cliques == 0:
-            return float(columns.sum()), np.zeros(0)
-        return float(columns[:n_labels].sum()), np.add.reduceat(columns[n_labels:], starts[:-1])
-
-    def worst_labelings(self, point: StructuredPoint, rows: Array, products: Array) -> WorstLabelings:
-        """Maximize cost plus score, from the products (rows, L + states) of the rows with z."""
-        from labelweave.foundation.loops.structured import add_costs
-
-        scores, n_labels = products * point.scales, self.data.n_labels
-        unary, rest = np.empty((len(rows), n_labels)), np.empty(len(rows))
-        add_costs(rows, self.data.arrays_with(point.targets), self.layout, scores, unary, rest)
-        if self.layout.loss:
-            labels, values = worst_label_sets(self.steps, self.data.loss, rows, self.data.arrays, scores)
-            return WorstLabelings(labels, np.maximum(0.0, values + rest), np.zeros(len(rows)))
-        result = self.map.solve(unary, scores[:, n_labels:].copy(), workers=self.workers)
-        losses = np.maximum(0.0, result.bounds + rest)
-        return WorstLabelings(result.labels, losses, result.bounds - result.values)
-
-    def hinge_loss(self, point: StructuredPoint) -> tuple[float, float]:
-        """Compute an upper bound of the weighted sum of the hinge losses, and its largest error."""
-        loss = missed = 0.0
-        for part in panels(self.data.n_rows, _ROWS_IN_MEMORY):
-            rows, weights = _numbers(part), self.data.arrays.weights[part]
-            worst = self.worst_labelings(point, rows, self.data.multiply(rows, point.sums))
-            loss += float(weights @ worst.losses)
-            missed += float(weights @ worst.missed)
-        return loss, missed
-
-    def record(self, primal: float, dual: float) -> TraceRecord:
-        return TraceRecord.of(primal, dual, n_cliques=self.graph.n_cliques)
-
-    def complete(self, point: Any) -> bool:
-        """Impute unobserved labels by the best ones; return whether one changed, to solve again."""
-        if not self.data.has_missing:
-            return False
-        labels = self.best_targets(point)
-        changed = bool((point.targets != labels).any())
-        point.targets[:] = labels
-        return changed
-
-    def best_targets(self, point: StructuredPoint) -> RowsByLabels:
-        """Find the best labels (n, L), given those observed."""
-        n_labels, clamp = self.data.n_labels, self.data.clamp()
-        labels = np.empty((self.data.n_rows, n_labels), np.int8)
-        for part in panels(self.data.n_rows, _ROWS_IN_MEMORY):
-            scores = self.data.multiply(_numbers(part), point.sums) * point.scales
-            unary, tables = scores[:, :n_labels].copy(), scores[:, n_labels:].copy()
-            labels[part] = self.map.solve(unary, tables, clamp=clamp[part], workers=self.workers).labels
-        return labels
-
-
 def _states(values: Array) -> Array:
     """Number the states (n,) of labels (n, m)."""
     return np.asarray((values != 0) @ (1 << np.arange(values.shape[1])))
 
 
-def _numbers(part: slice) -> Array:
+def numbers_of(part: slice) -> Array:
     return np.arange(part.start, part.stop, dtype=np.int64)
 
 

@@ -26,37 +26,50 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
-from labelweave.foundation.arrays import panels
+from labelweave.foundation.arrays import Workers, panels
 from labelweave.foundation.loops.structured import DualPoint, Layout, RowBlock
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.problems.structured_margin import margin_model
-from labelweave.problems.structured_margin.label_sets import set_losses
-from labelweave.problems.structured_margin.margin_model import DualMoments, MarginModel, StructuredPoint
+from labelweave.postprocessing.map import MapInference
+from labelweave.problems.structured_margin import clique_features, margin_model
+from labelweave.problems.structured_margin.label_sets import set_losses, set_steps, worst_label_sets
+from labelweave.problems.structured_margin.margin_model import (
+    CliquePenalty,
+    DualMoments,
+    StructuredRows,
+    WorstLabelings,
+)
 from labelweave.solvers.frame import State, TraceRecord
 
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 _ALL = slice(None)
 _SETTLED = 0.5  # the gap among cached labelings, as a share of the pass's, where sweeps without inference end
 _LIVE = 0.3  # the least gap of a row, as a share of the mean, for a visit in these sweeps
-_ROWS_AT_ONCE = 64
+_ROWS_AT_ONCE, _ROWS_IN_MEMORY = 64, 4096
 _LEAST_BLOCKS = 20
 _ROWS_TO_MERGE = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
-class DualMarginPoint(StructuredPoint):
-    """Weights, and the distributions over labelings that determine them.
+class DualMarginPoint:
+    """Weights, the targets they were learned for, and the distributions over labelings that determine them.
 
+    targets (n, L): the true labels, completed where unobserved.
+    sums (d, L + states): z, one column per label and per state of every clique.
+    scales (L + states,): factors from z to the weights.
     round_shares (rounds,): those of the penalty.
     means (n, L), vertices (n, capacity, L), shares (n, capacity, components): see ``DualPoint``.
     gaps (n,): the gap of every row at its last visit.
     """
 
+    cliques: tuple[tuple[int, ...], ...]
+    targets: RowsByLabels
+    sums: Floats
+    scales: Floats
     round_shares: Floats
     means: RowsByLabels
     vertices: Array
@@ -69,17 +82,91 @@ class DualMarginPoint(StructuredPoint):
     def dual(self) -> DualPoint:
         return DualPoint(self.means, self.vertices, self.shares)
 
+    def weights(self) -> Floats:
+        return np.asarray(self.sums * self.scales)
+
 
 State.plain_with(DualMarginPoint)
 
 
-class StructuredMargin(MarginModel):
-    """The problem; passes over the rows improve its dual point.
+@dataclass
+class StructuredMargin:
+    """A graph over the labels of some rows, and the penalty of its weights; passes improve its dual point.
 
     capacity: the number of labelings stored per row and component, two or more.
     """
 
+    data: StructuredRows
+    graph: CliqueGraph
+    penalty: CliquePenalty
+    alpha: float
+    inference: dict[str, Any]
+    workers: Workers
+
     capacity = 16
+
+    def __post_init__(self) -> None:
+        self.map = MapInference(self.graph, **self.inference)
+        self.layout, self.homes = margin_model.graph_layout(self.graph, self.data.loss)
+        if self.layout.loss:
+            self.steps = set_steps(self.graph)
+        self.n_rows = self.data.n_rows
+        if (blocks := self.data.blocks) is not None:
+            parts = clique_features.column_parts(self.data.n_labels, self.graph.cliques)
+            self.masks = clique_features.column_masks(self.data.n_features, blocks, parts)
+            self.shares = clique_features.column_squares(self.data.products, blocks, parts)
+
+    def _first_arrays(self) -> dict[str, Any]:
+        """Return the arrays of weights of zero."""
+        n_columns = self.data.n_labels + int(self.graph.table_starts[-1])
+        return {
+            "cliques": self.graph.cliques,
+            "targets": self.data.arrays.targets.copy(),
+            "sums": np.zeros((self.data.n_features, n_columns)),
+            "scales": np.full(n_columns, margin_model.LABEL_SCALE),
+        }
+
+    def squares(self, point: DualMarginPoint) -> tuple[float, Array]:
+        """Compute the squared norms of z: of all labels' columns together, and of every clique's."""
+        columns = np.einsum("ij,ij->j", point.sums, point.sums)
+        n_labels, starts = self.data.n_labels, self.graph.table_starts
+        if self.graph.n_cliques == 0:
+            return float(columns.sum()), np.zeros(0)
+        return float(columns[:n_labels].sum()), np.add.reduceat(columns[n_labels:], starts[:-1])
+
+    def worst_labelings(self, point: DualMarginPoint, rows: Array, products: Array) -> WorstLabelings:
+        """Maximize cost plus score, from the products (rows, L + states) of the rows with z."""
+        from labelweave.foundation.loops.structured import add_costs
+
+        scores, n_labels = products * point.scales, self.data.n_labels
+        unary, rest = np.empty((len(rows), n_labels)), np.empty(len(rows))
+        add_costs(rows, self.data.arrays_with(point.targets), self.layout, scores, unary, rest)
+        if self.layout.loss:
+            labels, values = worst_label_sets(self.steps, self.data.loss, rows, self.data.arrays, scores)
+            return WorstLabelings(labels, np.maximum(0.0, values + rest), np.zeros(len(rows)))
+        result = self.map.solve(unary, scores[:, n_labels:].copy(), workers=self.workers)
+        losses = np.maximum(0.0, result.bounds + rest)
+        return WorstLabelings(result.labels, losses, result.bounds - result.values)
+
+    def hinge_loss(self, point: DualMarginPoint) -> tuple[float, float]:
+        """Compute an upper bound of the weighted sum of the hinge losses, and its largest error."""
+        loss = missed = 0.0
+        for part in panels(self.data.n_rows, _ROWS_IN_MEMORY):
+            rows, weights = margin_model.numbers_of(part), self.data.arrays.weights[part]
+            worst = self.worst_labelings(point, rows, self.data.multiply(rows, point.sums))
+            loss += float(weights @ worst.losses)
+            missed += float(weights @ worst.missed)
+        return loss, missed
+
+    def best_targets(self, point: DualMarginPoint) -> RowsByLabels:
+        """Find the best labels (n, L), given those observed."""
+        n_labels, clamp = self.data.n_labels, self.data.clamp()
+        labels = np.empty((self.data.n_rows, n_labels), np.int8)
+        for part in panels(self.data.n_rows, _ROWS_IN_MEMORY):
+            scores = self.data.multiply(margin_model.numbers_of(part), point.sums) * point.scales
+            unary, tables = scores[:, :n_labels].copy(), scores[:, n_labels:].copy()
+            labels[part] = self.map.solve(unary, tables, clamp=clamp[part], workers=self.workers).labels
+        return labels
 
     @cached_property
     def rounding_level(self) -> float:
@@ -227,7 +314,8 @@ class StructuredMargin(MarginModel):
         labels = 0.5 * margin_model.LABEL_SCALE * label_square
         primal = self.alpha * (labels + self.penalty.primal(squares, point.round_shares)) + loss
         cost = float(self.data.arrays.weights @ self._expected_costs(point))
-        return self.record(primal, cost - self.alpha * (labels + self.penalty.dual(squares)))
+        dual = cost - self.alpha * (labels + self.penalty.dual(squares))
+        return TraceRecord.of(primal, dual, n_cliques=self.graph.n_cliques)
 
     def _expected_costs(self, point: DualMarginPoint) -> PerRow:
         if not self.layout.loss:
@@ -239,10 +327,14 @@ class StructuredMargin(MarginModel):
         return costs
 
     def complete(self, point: DualMarginPoint) -> bool:
-        """Complete targets as :meth:`MarginModel.complete` does, and the means of those alone."""
-        changed = super().complete(point)
+        """Impute unobserved labels by the best ones; return whether one changed, to solve again."""
+        if not self.data.has_missing:
+            return False
+        labels = self.best_targets(point)
+        changed = bool((point.targets != labels).any())
+        point.targets[:] = labels
         if changed:
-            point.means[self._free_of_loss] = point.targets[self._free_of_loss]
+            point.means[self._free_of_loss] = point.targets[self._free_of_loss]  # those alone
             self.recompute(point)
         return changed
 
