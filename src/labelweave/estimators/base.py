@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
 from labelweave.estimators import entry_weights, targets
@@ -92,6 +93,9 @@ class CheckedParameters(BaseEstimator):
 
     def _refuse_together(self) -> None:
         """Raise if parameters exclude each other, whatever the data are."""
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     @classmethod
     def _refuse_odd_parameters(cls, given: Mapping[str, Any]) -> None:

@@ -315,9 +315,11 @@ class KernelClassifier(LabelClassifier):
 
     def _set_threshold(self) -> None:
         refuse_together(self, self._form.facts)
+        n_columns = len(self.classes_)
         if self._form.kind == "binary":
             self._check_names_of_two()
-        self.thresholds_ = np.full(self._n_columns, self._level)
+            n_columns = 1
+        self.thresholds_ = np.full(n_columns, self._level)
 
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
         return self._read_mean(features, self.classes_[-n_labels:])

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.entry_weights import class_weight_state
@@ -57,9 +56,6 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
     @property
     def _n_columns(self) -> int:
         return 1 if self._form.kind == "binary" else len(self.classes_)
-
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _decide(self, scores: Array) -> Any:
         return self._form.decide(scores)
