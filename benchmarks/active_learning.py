@@ -11,7 +11,6 @@ Strategies of modAL (Esuli and Sebastiani's, of rows) choose with the same model
 --no-deps modAL-python==0.4.1``; without it exclude them with ``--strategies``.
 """
 
-import json
 import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,18 +26,14 @@ from labelweave import KernelLogisticClassifier, suggest_queries
 from labelweave.app.active.expected_error import micro_f1_cut
 
 PROBLEMS = ["scene", "yeast", "emotions", "enron", "bibtex", "debtags"]
-STRATEGIES = [
-    "expected_error", "uncertainty", "uncertain_rows", "modal_avg_score_rows", "modal_max_score_rows",
-    "random_rows", "random",
-]  # fmt: skip
-NAMES = {
-    "expected_error": "expected error (default)",
-    "uncertainty": "uncertainty",
-    "uncertain_rows": "uncertain rows",
-    "modal_avg_score_rows": "modAL avg_score (rows)",
-    "modal_max_score_rows": "modAL max_score (rows)",
-    "random_rows": "random rows",
-    "random": "random entries",
+STRATEGIES = {
+    "expected_error": ("expected error (default)", "#0b6e4f"),
+    "uncertainty": ("uncertainty", "#c2571a"),
+    "uncertain_rows": ("uncertain rows", "#8a4fbf"),
+    "modal_avg_score_rows": ("modAL avg_score (rows)", "#d81b60"),
+    "modal_max_score_rows": ("modAL max_score (rows)", "#b08900"),
+    "random_rows": ("random rows", "#8d99ae"),
+    "random": ("random entries", "#1d3557"),
 }
 ROWS, TEST_ROWS, FIRST_ROWS, LEAST_POSITIVES, SHARE = 1000, 2000, 10, 5, 0.3
 
@@ -63,16 +58,14 @@ def read(name: str, data: Path) -> Draw:
 def draw(whole: Draw, number: int, training_alone: bool = False) -> Draw:
     """Draw training rows, and the same test rows in every draw; or split the training rows into both."""
     order = np.random.default_rng([number, 1]).permutation(len(whole.Y))
+    split, X_test, Y_test = ROWS, whole.X_test, whole.Y_test
+    tested = np.random.default_rng(0).permutation(len(Y_test))[:TEST_ROWS]
     if training_alone:
-        split = min(ROWS, int(0.65 * len(order)))
-        rows, tested = order[:split], order[split:][:TEST_ROWS]
-        kept = whole.Y[rows].sum(axis=0) >= LEAST_POSITIVES
-        X, Y = whole.X, whole.Y[:, kept]
-        return Draw(X[rows], Y[rows], X[tested], Y[tested].astype(int))
-    rows = order[:ROWS]
-    tested = np.random.default_rng(0).permutation(len(whole.Y_test))[:TEST_ROWS]
+        split, X_test, Y_test = min(ROWS, int(0.65 * len(order))), whole.X, whole.Y.astype(int)
+        tested = order[split:][:TEST_ROWS]
+    rows = order[:split]
     kept = whole.Y[rows].sum(axis=0) >= LEAST_POSITIVES
-    return Draw(whole.X[rows], whole.Y[rows][:, kept], whole.X_test[tested], whole.Y_test[tested][:, kept])
+    return Draw(whole.X[rows], whole.Y[rows][:, kept], X_test[tested], Y_test[tested][:, kept])
 
 
 def model_of(X: Any) -> Any:
@@ -133,6 +126,12 @@ def curves(runs: list[dict[str, Any]], problem: str, strategy: str, grid: np.nda
     )
 
 
+def grid_of(runs: list[dict[str, Any]], problem: str) -> np.ndarray | None:
+    """Return numbers of entries that all random draws of a problem reach; None without any."""
+    found = [run["curve"] for run in runs if (run["problem"], run["strategy"]) == (problem, "random")]
+    return np.geomspace(max(c[0][0] for c in found), min(c[-1][0] for c in found), 40) if found else None
+
+
 def entries_for(grid: np.ndarray, values: np.ndarray, level: float) -> float:
     """Find the number of entries at which a curve first reaches a level; infinity if it never does."""
     above = np.flatnonzero(values >= level)
@@ -162,15 +161,12 @@ def table(runs: list[dict[str, Any]]) -> str:
         "problem    strategy                  last F1          mean F1 - random   worst t  entries/random"
     ]
     for problem in PROBLEMS:
-        own = [run for run in runs if run["problem"] == problem]
-        if not any(run["strategy"] == "random" for run in own):
+        grid = grid_of(runs, problem)
+        if grid is None:
             continue  # nothing to compare with
-        ends = [run["curve"][-1][0] for run in own if run["strategy"] == "random"]
-        starts = [run["curve"][0][0] for run in own if run["strategy"] == "random"]
-        grid = np.geomspace(max(starts), min(ends), 40)
-        random = curves(own, problem, "random", grid)
-        for strategy in STRATEGIES:
-            found = curves(own, problem, strategy, grid)
+        random = curves(runs, problem, "random", grid)
+        for strategy, (name, _) in STRATEGIES.items():
+            found = curves(runs, problem, strategy, grid)
             if len(found) != len(random):
                 continue
             gap = found - random
@@ -181,7 +177,7 @@ def table(runs: list[dict[str, Any]]) -> str:
             last = frame.mean_and_error(found[:, -1], 3, between=" +- ")
             more = frame.mean_and_error(means, 3, "+", " +- ")
             words = f"{last}   {more}   {t:+6.1f}   {share:.2f} +- {spread:.2f}"
-            lines.append(f"{problem:10} {NAMES[strategy]:25} {words}")
+            lines.append(f"{problem:10} {name:25} {words}")
     return "\n".join(lines)
 
 
@@ -189,24 +185,19 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     figure, axes = frame.begin_picture(2, 3, figsize=(12, 7))
-    colors = {"expected_error": "#0b6e4f", "uncertainty": "#c2571a", "uncertain_rows": "#8a4fbf",
-              "modal_avg_score_rows": "#d81b60", "modal_max_score_rows": "#b08900",
-              "random_rows": "#8d99ae", "random": "#1d3557"}  # fmt: skip
     for axis, problem in zip(axes.ravel(), PROBLEMS, strict=True):
-        own = [run for run in runs if run["problem"] == problem]
+        grid = grid_of(runs, problem)
         axis.set_title(problem)
-        if not any(run["strategy"] == "random" for run in own):
+        if grid is None:
             continue
-        ends = [[run["curve"][place][0] for run in own if run["strategy"] == "random"] for place in (0, -1)]
-        grid = np.geomspace(max(ends[0]), min(ends[1]), 40)
-        for strategy in STRATEGIES:
-            found = curves(own, problem, strategy, grid)
+        for strategy, (name, color) in STRATEGIES.items():
+            found = curves(runs, problem, strategy, grid)
             if len(found) < 2:
                 continue
             mean, error = found.mean(axis=0), frame.standard_error(found)
             style = "--" if strategy.startswith("random") else "-"
-            axis.plot(grid, mean, style, color=colors[strategy], label=NAMES[strategy])
-            axis.fill_between(grid, mean - error, mean + error, color=colors[strategy], alpha=0.15, lw=0)
+            axis.plot(grid, mean, style, color=color, label=name)
+            axis.fill_between(grid, mean - error, mean + error, color=color, alpha=0.15, lw=0)
         axis.set_xscale("log")
         axis.xaxis.set_minor_formatter(NullFormatter())
         axis.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -238,7 +229,7 @@ def main(arguments: Any) -> None:
         for case in recorded.missing(**choices):
             drawn = draw(whole, case["draw"], arguments.training_rows_alone)
             recorded.add(case, {"curve": curve(drawn, case["strategy"], case["draw"], arguments.rounds)})
-        print(json.dumps({"done": problem}), flush=True)
+        print(f"{problem}: measured", flush=True)
     recorded.show(table(recorded.runs))
     if arguments.plot:
         plot(recorded.runs, arguments.plot)

@@ -73,8 +73,7 @@ def measure(what: Draw, budget: float | None) -> dict[str, Any]:
         warnings.simplefilter("ignore")  # of labels that a fold lacks
         model.fit(X, Y)
     spent, clock = time.process_time() - begin, time.perf_counter() - clock
-    foreseen = model.plan_["seconds"]
-    members = ", ".join(model.plan_["members"])
+    foreseen, members = model.plan_["seconds"], ", ".join(model.plan_["members"])
     return {
         **what._asdict(), "foreseen": foreseen, "cpu_seconds": spent, "clock": clock,
         "ratio": spent / foreseen, "members": members, "plan": model.plan_,
@@ -84,8 +83,6 @@ def measure(what: Draw, budget: float | None) -> dict[str, Any]:
 
 @command(
     budget=flag(type=float, help="time_budget of the fits; by default none is given"),
-    kinds=flag(["dense", "missing", "classes", "texts"], nargs="*"),
-    most=flag(type=int, help="shapes of at most this many numbers, rows times features or labels"),
     out=flag(type=Path),
 )
 def main(options: Any) -> None:
@@ -94,8 +91,6 @@ def main(options: Any) -> None:
     found = []
     print("     rows  features  labels    foreseen     taken   ratio  members")
     for what in SHAPES:
-        if what.kind not in options.kinds or what.n * max(what.d, what.labels) > (options.most or np.inf):
-            continue
         found.append(one := measure(what, options.budget))
         print(
             f"{what.n:9d} {what.d:9d} {what.labels:7d}  {one['foreseen']:9.1f} s {one['cpu_seconds']:7.1f} s"

@@ -7,11 +7,13 @@ import logging
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import dask.array as da
 import numpy as np
 import psutil
+import scipy.sparse as sp
 from distributed import Client, LocalCluster, wait
 
 import dask
@@ -36,6 +38,19 @@ def on_cluster(client: Client, table: Any, n_partitions: int) -> Any:
         for future, rows in zip(futures, stretches, strict=True)
     ]
     return da.concatenate(blocks, axis=0)
+
+
+def write_table(path: Path, table: Any) -> None:
+    """Write a table to a file, whose ending tells whether it is sparse."""
+    if sp.issparse(table):
+        sp.save_npz(path.with_suffix(".npz"), sp.csr_array(table), compressed=False)
+    else:
+        np.save(path.with_suffix(".npy"), table)
+
+
+def read_table(path: Path) -> Any:
+    sparse = path.with_suffix(".npz")
+    return sp.csr_array(sp.load_npz(sparse)) if sparse.exists() else np.load(path.with_suffix(".npy"))
 
 
 def of_processors(client: Client) -> dict[str, float]:

@@ -15,6 +15,7 @@ import os
 import tempfile
 import time
 import warnings
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ import scipy.sparse as sp
 from distributed import Client
 
 import dask
-from benchmarks.clusters import Watched, workers
+from benchmarks.clusters import Watched, read_table, workers, write_table
 from benchmarks.frame import command, flag, save
 from benchmarks.machine import in_own_process
 from labelweave import KernelLogisticClassifier, LabelMatrix, LowRankClassifier
@@ -86,9 +87,10 @@ def _write(folder: Path, given: dict[str, Any]) -> None:
         data = make_text_like(n + _N_TEST, d, n_labels, labels_per_row=7.1, words_per_row=147, random_state=0)
         X, Y = data.X, data.Y.positives
     cuts = np.linspace(0, X.shape[0] - _N_TEST, _N_PARTS + 1).astype(int).tolist()
-    for number, rows in enumerate(zip(cuts, [*cuts[1:]], strict=False)):
-        _write_part(folder, number, X[slice(*rows)], Y[slice(*rows)])
-    _write_part(folder, _N_PARTS, X[-_N_TEST:], Y[-_N_TEST:])
+    parts = [slice(*rows) for rows in pairwise(cuts)] + [slice(-_N_TEST, None)]
+    for number, rows in enumerate(parts):
+        write_table(folder / f"X{number}", X[rows])
+        write_table(folder / f"Y{number}", Y[rows])
 
 
 def _classes(n_rows: int) -> tuple[Any, Any]:
@@ -99,22 +101,8 @@ def _classes(n_rows: int) -> tuple[Any, Any]:
     return X, scores.argmax(axis=1)
 
 
-def _write_part(folder: Path, number: int, X: Any, Y: Any) -> None:
-    for name, table in (("X", X), ("Y", Y)):
-        if sp.issparse(table):
-            sp.save_npz(folder / f"{name}{number}.npz", sp.csr_array(table), compressed=False)
-        else:
-            np.save(folder / f"{name}{number}.npy", table)
-
-
 def _read(folder: Path, number: int) -> tuple[Any, Any]:
-    tables = []
-    for name in "XY":
-        path = folder / f"{name}{number}.npz"
-        tables.append(
-            sp.csr_array(sp.load_npz(path)) if path.exists() else np.load(folder / f"{name}{number}.npy")
-        )
-    X, Y = tables
+    X, Y = (read_table(folder / f"{name}{number}") for name in "XY")
     return X, LabelMatrix(Y) if sp.issparse(Y) else Y
 
 

@@ -15,9 +15,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
+from sklearn.base import clone
 
 from benchmarks.frame import command, flag, several, timed
 from benchmarks.problems import read_parts
+from labelweave import KernelLogisticClassifier, LowRankClassifier
 
 _ROWS, _WIDTH = 20_000, 384
 
@@ -75,32 +78,22 @@ def _peer(X: Any, Y: Any) -> Callable[[Any], Any]:
     return lambda rows: np.column_stack([model.predict_proba(rows)[:, 1] for model in models])
 
 
-def _low_rank(**parameters: Any) -> Callable[[Any, Any], Callable[[Any], Any]]:
+def _own(model: Any) -> Callable[[Any, Any], Callable[[Any], Any]]:
     def fit(X: Any, Y: Any) -> Callable[[Any], Any]:
-        from labelweave import LowRankClassifier
-
-        model = LowRankClassifier(loss="log_loss", n_jobs=1, **parameters).fit(X, Y)
-        return lambda rows: 1 / (1 + np.exp(-(rows @ model.coef_.T + model.intercept_)))
+        own = clone(model).fit(X, Y)
+        return getattr(own, "predict_proba", lambda rows: expit(rows @ own.coef_.T + own.intercept_))
 
     return fit
 
 
-def _kernel(scale: float) -> Callable[[Any, Any], Callable[[Any], Any]]:
-    def fit(X: Any, Y: Any) -> Callable[[Any], Any]:
-        from labelweave import KernelLogisticClassifier
-
-        model = KernelLogisticClassifier("linear", scale=scale, hyperparameters="fixed", n_jobs=1).fit(X, Y)
-        return lambda rows: np.asarray(model.predict_proba(rows))
-
-    return fit
-
-
+_LOW_RANK = LowRankClassifier(loss="log_loss", n_jobs=1)
+_KERNEL = KernelLogisticClassifier("linear", hyperparameters="fixed", n_jobs=1)
 _MODELS: dict[str, Callable[[Any, Any], Callable[[Any], Any]]] = {
     "scikit-learn, C = 1": _peer,
-    "low rank, trace norm": _low_rank(),
-    "low rank, ridge": _low_rank(penalty="ridge"),
-    "kernel logistic, scale 10": _kernel(10.0),
-    "kernel logistic, scale 1": _kernel(1.0),
+    "low rank, trace norm": _own(_LOW_RANK),
+    "low rank, ridge": _own(clone(_LOW_RANK).set_params(penalty="ridge")),
+    "kernel logistic, scale 10": _own(clone(_KERNEL).set_params(scale=10.0)),
+    "kernel logistic, scale 1": _own(clone(_KERNEL).set_params(scale=1.0)),
 }
 
 

@@ -18,11 +18,12 @@ import numpy as np
 from sklearn.decomposition import TruncatedSVD
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
-from sklearn.metrics import f1_score, precision_recall_curve
+from sklearn.metrics import f1_score
 from sklearn.svm import LinearSVC
 
 from benchmarks.dense_logistic import made_rows
 from benchmarks.frame import command, flag
+from benchmarks.rare_losses import best_threshold
 from labelweave import MaxMarginClassifier
 from labelweave.datasets import load_debtags
 
@@ -35,14 +36,6 @@ def vectors(columns: int) -> tuple[Any, Any, Any, Any]:
     tables = [table / np.maximum(np.linalg.norm(table, axis=1, keepdims=True), 1e-12) for table in tables]
     order = np.argsort(-np.asarray((Y > 0).sum(axis=0)).ravel(), kind="stable")
     return tables[0], Y[:, order].toarray(), tables[1], Y_test[:, order].toarray()
-
-
-def threshold(scores: Any, y: Any) -> float:
-    if not y.any():
-        return np.inf
-    precision, recall, cuts = precision_recall_curve(y, scores)
-    f1 = 2 * precision * recall / np.maximum(precision + recall, 1e-12)
-    return float(cuts[np.argmax(f1[:-1])])
 
 
 @command(rows=20000, columns=384, labels=50, every=1, made=False, costs=flag([1.0, 10.0], nargs="*"))
@@ -68,7 +61,7 @@ def main(options: Any) -> None:
             common = range(0, Y.shape[1], options.every)
             if every:
                 decide, scores = decide[:: options.every], scores[:: options.every]
-            cuts = [threshold(*pair) for pair in zip(decide, Y[held][:, common].T, strict=True)]
-            found = np.asarray(cuts) <= np.asarray(scores).T
+            cuts = [best_threshold(*pair) for pair in zip(Y[held][:, common].T, decide, strict=True)]
+            found = np.asarray(cuts) < np.asarray(scores).T
             f1 = f1_score(Y_test[:, common], found, average="micro")
             print(f"C = {cost:g}, {name}: {seconds:.1f} s, micro-F1 {f1:.4f}", flush=True)

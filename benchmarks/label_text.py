@@ -45,8 +45,10 @@ from labelweave.datasets import load_debtags
 from labelweave.metrics import average_auc, f1_score
 
 _SIZES, _DRAWS = (300, 1000, 3000), 5
-_TEST_ROWS = 3000
-_IMAGES = 20
+_TEST_ROWS, _IMAGES = 3000, 20
+_KINDS = (
+    "identity", "covariance", "mean", "both", "taxonomy", "margins", "low rank", "rank alone", "shuffled",
+)  # fmt: skip
 
 
 class _Problem(NamedTuple):
@@ -124,13 +126,10 @@ def _measured(model: Any, problem: _Problem, rows: Any, held: Any) -> dict[str, 
 
 
 def _summary(draws: list[dict[str, float]]) -> dict[str, tuple[float, float]]:
-    names = draws[0].keys()
-    table = {name: np.array([draw.get(name, np.nan) for draw in draws]) for name in names}
+    table = {name: [draw.get(name, np.nan) for draw in draws] for name in draws[0]}
+    errors = {name: np.nanstd(values, ddof=len(values) > 1) for name, values in table.items()}
     return {
-        name: (
-            float(np.nanmean(values)),
-            float(np.nanstd(values, ddof=1) / np.sqrt(len(values))) if len(values) > 1 else 0.0,
-        )
+        name: (float(np.nanmean(values)), float(errors[name] / np.sqrt(len(values))))
         for name, values in table.items()
     }
 
@@ -163,14 +162,9 @@ def _compare(kept: dict[str, Any]) -> None:
             found["AUC less identity's"] = float(away.mean()), float(standard_error(away))
 
 
-def _hidden(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
-    """Measure the probabilities of labels without training rows, on all sets."""
-    for name, load in _PROBLEMS.items():
-        _hidden_of(name, load(chosen.data), chosen, results)
-
-
-def _hidden_of(name: str, problem: _Problem, chosen: argparse.Namespace, results: dict[str, Any]) -> None:
-    found = []
+def _hidden(name: str, chosen: argparse.Namespace, results: dict[str, Any]) -> None:
+    """Measure the probabilities of labels without training rows."""
+    problem, found = _PROBLEMS[name](chosen.data), []
     held = np.sort(np.random.default_rng(0).permutation(problem.X_test.shape[0])[:_TEST_ROWS])
     for seed in range(chosen.draws):
         rng = np.random.default_rng(seed)
@@ -207,30 +201,21 @@ def _awa(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
     X, classes = np.asarray(arrays["X"], np.float64), [str(name) for name in arrays["classes"]]
     names = [str(name) for name in arrays["predicates"]]
     signatures, is_new = arrays["class_predicate_binary"], np.isin(classes, arrays["test_classes"])
-    by_name = _named_signatures(classes, names)
-    new_rows = np.flatnonzero(is_new[arrays["class_index"]])
+    by_name, index = _named_signatures(classes, names), arrays["class_index"]
+    new_rows = np.flatnonzero(is_new[index])
     found: dict[str, list[float]] = {}
     for seed in range(chosen.draws):
         rng = np.random.default_rng(seed)
-        rows = np.concatenate(
-            [
-                rng.permutation(np.flatnonzero(arrays["class_index"] == c))[:_IMAGES]
-                for c in np.flatnonzero(~is_new)
-            ]
-        )
-        held = rng.permutation(new_rows)[:2000]
-        Y, truth = signatures[arrays["class_index"][rows]], signatures[arrays["class_index"][held]]
+        of_classes = [rng.permutation(np.flatnonzero(index == c))[:_IMAGES] for c in np.flatnonzero(~is_new)]
+        rows, held = np.concatenate(of_classes), rng.permutation(new_rows)[:2000]
+        Y, truth = signatures[index[rows]], signatures[index[held]]
         varies = (truth.any(axis=0)) & (~truth.astype(bool)).any(axis=0)
         for kind, covariance in (("identity", "none"), ("covariance", "learn")):
-            model = lw.LabelTextClassifier(covariance=covariance).fit(
-                X[rows], lw.LabelMatrix.from_any(Y, names=names)
-            )
-            scores = model.decision_function(X[held])
-            found.setdefault(f"attributes, {kind}", []).append(
-                average_auc(truth[:, varies], scores[:, varies])
-            )
-        answer = np.asarray(classes)[arrays["class_index"][held]]
-        groups = arrays["class_index"][rows]
+            model = lw.LabelTextClassifier(covariance=covariance)
+            scores = model.fit(X[rows], lw.LabelMatrix.from_any(Y, names=names)).decision_function(X[held])
+            auc = average_auc(truth[:, varies], scores[:, varies])
+            found.setdefault(f"attributes, {kind}", []).append(auc)
+        answer, groups = np.asarray(classes)[index[held]], index[rows]
         for kind, table in (("signatures", signatures), ("names", by_name)):
             model = lw.ZeroShotClassifier(None, table[is_new]).fit(X[rows], Y, groups=groups)
             predicted = np.asarray(classes)[is_new][model.predict(X[held])]
@@ -249,25 +234,9 @@ def _named_signatures(classes: list[str], attributes: list[str]) -> Any:
     return np.where(near > np.median(near, axis=0), 1, 0)
 
 
-_OTHERS: dict[str, Callable[[argparse.Namespace, dict[str, Any]], None]] = {"hidden": _hidden, "awa": _awa}
-
-
-_MODELS = [
-    "identity",
-    "covariance",
-    "mean",
-    "both",
-    "taxonomy",
-    "margins",
-    "low rank",
-    "rank alone",
-    "shuffled",
-]
-
-
 @command(
-    sets=several([*_PROBLEMS, *_OTHERS]),
-    models=several(_MODELS),
+    sets=several([*_PROBLEMS, "hidden", "awa"]),
+    models=several(_KINDS),
     sizes=_SIZES,
     draws=_DRAWS,
     data=flag(DEFAULT_DATA, "the folder that has mulan/ and awa/"),
@@ -277,7 +246,10 @@ def main(chosen: argparse.Namespace) -> None:
     warnings.simplefilter("ignore")
     results: dict[str, Any] = read_json(chosen.out)
     for name in chosen.sets:
-        if name in _OTHERS:
-            _OTHERS[name](chosen, results)
+        if name == "hidden":
+            for of in _PROBLEMS:
+                _hidden(of, chosen, results)
+        elif name == "awa":
+            _awa(chosen, results)
         else:
             _run(name, chosen, results)

@@ -10,13 +10,13 @@ propensity-scored precision at 3 on 1,500 other training rows with forgotten tag
 measured.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.base import clone
 from sklearn.preprocessing import normalize
 
 from benchmarks.frame import RESULTS, command, flag, mean_and_error
@@ -32,47 +32,29 @@ _COLUMNS = tuple(f"{name}@{k}" for name in ("psp", "p") for k in _PLACES)
 
 
 class _Method(NamedTuple):
-    """A model by penalty and flip rates, the rates that it gets, and penalties to choose from."""
+    """A model, the name of its penalty with values to choose from, and the rates that it gets."""
 
-    make: Callable[[float, Any], Any]
-    rates: str
+    model: Any
+    name: str
     penalties: tuple[float, ...]
+    rates: str = "plain"
     rows: int = _ROWS
 
 
-def _margin(C: float, rates: Any) -> Any:
-    return MaxMarginClassifier(C=C, tol=1e-2, flip_rates=rates)
-
-
-def _low_rank(penalty: float, rates: Any) -> Any:
-    return LowRankClassifier(100, alpha=penalty, flip_rates=rates)
-
-
-def _negative(weight: float) -> Callable[[float, Any], Any]:
-    def make(penalty: float, rates: Any) -> Any:
-        return LowRankClassifier(100, alpha=penalty, class_weight={0: weight})
-
-    return make
-
-
-def _logistic(scale: float, rates: Any) -> Any:
-    return KernelLogisticClassifier(
-        "linear", hyperparameters="fixed", scale=scale, tol=1e-2, flip_rates=rates
-    )
-
-
-_C, _TRACE_NORMS = (0.03, 0.1, 0.3, 1.0), (3.0, 10.0, 30.0)
+_MARGINS = MaxMarginClassifier(tol=1e-2), "C", (0.03, 0.1, 0.3, 1.0)
+_LOW_RANK = LowRankClassifier(100), "alpha", (3.0, 10.0, 30.0)
+_LOGISTIC = KernelLogisticClassifier("linear", hyperparameters="fixed", tol=1e-2), "scale", (1.0,)
 _METHODS = {
-    "max-margin": _Method(_margin, "plain", _C),
-    "max-margin, known": _Method(_margin, "known", _C),
-    "max-margin, estimated": _Method(_margin, "estimated", _C),
-    "low-rank": _Method(_low_rank, "plain", _TRACE_NORMS),
-    "low-rank, known": _Method(_low_rank, "known", _TRACE_NORMS),
-    "low-rank, estimated": _Method(_low_rank, "estimated", _TRACE_NORMS),
-    "low-rank, negatives 0.5": _Method(_negative(0.5), "plain", _TRACE_NORMS),
-    "low-rank, negatives 0.2": _Method(_negative(0.2), "plain", _TRACE_NORMS),
-    "logistic": _Method(_logistic, "plain", (1.0,), _LOGISTIC_ROWS),
-    "logistic, known": _Method(_logistic, "known", (1.0,), _LOGISTIC_ROWS),
+    "max-margin": _Method(*_MARGINS),
+    "max-margin, known": _Method(*_MARGINS, "known"),
+    "max-margin, estimated": _Method(*_MARGINS, "estimated"),
+    "low-rank": _Method(*_LOW_RANK),
+    "low-rank, known": _Method(*_LOW_RANK, "known"),
+    "low-rank, estimated": _Method(*_LOW_RANK, "estimated"),
+    "low-rank, negatives 0.5": _Method(LowRankClassifier(100, class_weight={0: 0.5}), *_LOW_RANK[1:]),
+    "low-rank, negatives 0.2": _Method(LowRankClassifier(100, class_weight={0: 0.2}), *_LOW_RANK[1:]),
+    "logistic": _Method(*_LOGISTIC, rows=_LOGISTIC_ROWS),
+    "logistic, known": _Method(*_LOGISTIC, "known", _LOGISTIC_ROWS),
 }
 
 
@@ -100,7 +82,8 @@ def _forgotten(Y: sp.csr_array, propensities: Array, random: np.random.Generator
 
 def _fitted(data: _Data, method: _Method, penalty: float, rows: Array, Y: sp.csr_array) -> Any:
     rates = {"plain": None, "known": (1.0 - data.propensities, 0.0), "estimated": "propensity"}
-    return method.make(penalty, rates[method.rates]).fit(data.X[rows], Y[rows])
+    model = clone(method.model).set_params(flip_rates=rates[method.rates], **{method.name: penalty})
+    return model.fit(data.X[rows], Y[rows])
 
 
 def _chosen(data: _Data, method: _Method) -> float:

@@ -47,57 +47,59 @@ class Problem(NamedTuple):
     settings: dict[str, Any]
 
 
-def made_rows(n: int, d: int, n_labels: int, offset: float, seed: int = 0) -> tuple[Any, Any]:
+def made_rows(n: int, d: int, n_labels: int, offset: float = 0.0, seed: int = 0) -> tuple[Any, Any]:
     generator = np.random.default_rng(seed)
     X = generator.normal(size=(n, d))
     scores = X @ generator.normal(size=(d, n_labels)) + 3 * generator.normal(size=(n, n_labels))
     return X + offset, (scores > 0).astype(int)
 
 
-def _mulan(name: str, rows: int | None = None) -> Callable[[Path], tuple[Any, Any]]:
-    def load(data: Path) -> tuple[Any, Any]:
-        found = read_part(name, "train", data)
-        return found.X[:rows], found.Y[:rows]
-
-    return load
+def _later(read: Callable[..., tuple[Any, Any]]) -> Callable[..., Callable[[Path], tuple[Any, Any]]]:
+    """Make a function of the folder by the other arguments."""
+    return lambda *given, **more: lambda data: read(data, *given, **more)
 
 
-def _classes(name: str, rows: int | None = None) -> Callable[[Path], tuple[Any, Any]]:
-    def load(data: Path) -> tuple[Any, Any]:
-        problem = load_class_problem(name, data)
-        return problem.X[:rows], problem.labels[:rows]
-
-    return load
+@_later
+def _mulan(data: Path, name: str, rows: int | None = None) -> tuple[Any, Any]:
+    found = read_part(name, "train", data)
+    return found.X[:rows], found.Y[:rows]
 
 
-def _digits(rows: int) -> Callable[[Path], tuple[Any, Any]]:
-    def load(data: Path) -> tuple[Any, Any]:
-        with np.load(data / "usps" / "usps.npz") as file:
-            X, y = file["X_train"], file["y_train"]
-        return X[:rows] / 1000.0 - 1, y[:rows]
-
-    return load
+@_later
+def _classes(data: Path, name: str, rows: int | None = None) -> tuple[Any, Any]:
+    problem = load_class_problem(name, data)
+    return problem.X[:rows], problem.labels[:rows]
 
 
-def _animals(rows: int) -> Callable[[Path], tuple[Any, Any]]:
-    return lambda data: load_animals(rows, data)
+@_later
+def _pixels(data: Path, name: str, rows: int, *, scaled: bool | None) -> tuple[Any, Any]:
+    """Read pixels and a label per class, or (None) USPS from -1 to 1 and its classes."""
+    with np.load(data / name / f"{name}.npz") as file:
+        part = "_train" if name == "usps" else ""
+        X, y = file[f"X{part}"][:rows].astype(float), file[f"y{part}"][:rows]
+    if scaled is None:
+        return X / 1000.0 - 1, y
+    return StandardScaler().fit_transform(X) if scaled else X, (y[:, None] == np.unique(y)).astype(int)
 
 
-def _news(rows: int) -> Callable[[Path], tuple[Any, Any]]:
-    def load(data: Path) -> tuple[Any, Any]:
-        X, Y = load_problem("rcv1-subset1", data)
-        used = np.flatnonzero(np.asarray((Y[:rows] > 0).sum(axis=0)).ravel())
-        return X[:rows], Y[:rows][:, used]
+@_later
+def _animals(data: Path, rows: int) -> tuple[Any, Any]:
+    return load_animals(rows, data)
 
-    return load
+
+@_later
+def _news(data: Path, rows: int) -> tuple[Any, Any]:
+    X, Y = load_problem("rcv1-subset1", data)
+    used = np.flatnonzero(np.asarray((Y[:rows] > 0).sum(axis=0)).ravel())
+    return X[:rows], Y[:rows][:, used]
 
 
 PROBLEMS = {
     "satimage, 1e-3": Problem(_classes("satimage"), {"tol": 1e-3}),
     "satimage, 1e-5": Problem(_classes("satimage"), {"tol": 1e-5}),
     "satimage, C = 10, 1e-5": Problem(_classes("satimage"), {"tol": 1e-5, "C": 10.0}),
-    "usps 3000, 1e-3": Problem(_digits(3000), {"tol": 1e-3}),
-    "usps 3000, 1e-5": Problem(_digits(3000), {"tol": 1e-5}),
+    "usps 3000, 1e-3": Problem(_pixels("usps", 3000, scaled=None), {"tol": 1e-3}),
+    "usps 3000, 1e-5": Problem(_pixels("usps", 3000, scaled=None), {"tol": 1e-5}),
     "AwA 2000, 1e-3": Problem(_animals(2000), {"tol": 1e-3}),
     "AwA 4000, 1e-3": Problem(_animals(4000), {"tol": 1e-3}),
     "scene, 1e-3": Problem(_mulan("scene"), {"tol": 1e-3}),
@@ -122,37 +124,24 @@ def _texts(n_columns: int) -> tuple[Any, Any]:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), Y[:, frequent]
 
 
-def _vectors(rows: int, columns: int, labels: int) -> Callable[[Path], tuple[Any, Any]]:
-    def load(data: Path) -> tuple[Any, Any]:
-        X, Y = _texts(columns)
-        return X[:rows], Y[:rows, :labels].toarray()
-
-    return load
+@_later
+def _vectors(data: Path, rows: int, columns: int, labels: int) -> tuple[Any, Any]:
+    X, Y = _texts(columns)
+    return X[:rows], Y[:rows, :labels].toarray()
 
 
-def _made(rows: int, columns: int, labels: int, offset: float = 0.0) -> Callable[[Path], tuple[Any, Any]]:
-    return lambda data: made_rows(rows, columns, labels, offset)
+@_later
+def _made(data: Path, *sizes: Any) -> tuple[Any, Any]:
+    return made_rows(*sizes)
 
 
-def _pixels(name: str, rows: int, *, scaled: bool) -> Callable[[Path], tuple[Any, Any]]:
-    def load(data: Path) -> tuple[Any, Any]:
-        with np.load(data / name / f"{name}.npz") as file:
-            part = "_train" if name == "usps" else ""
-            X, y = file[f"X{part}"][:rows].astype(float), file[f"y{part}"][:rows]
-        return StandardScaler().fit_transform(X) if scaled else X, (y[:, None] == np.unique(y)).astype(int)
-
-    return load
-
-
+@_later
 def _as_table(
-    load: Callable[[Path], tuple[Any, Any]], labels: int | None = None
-) -> Callable[[Path], tuple[Any, Any]]:
-    def loaded(data: Path) -> tuple[Any, Any]:
-        X, Y = load(data)
-        some = np.arange(Y.shape[1] if labels is None else labels)
-        return X.toarray() if hasattr(X, "toarray") else X, Y.select_labels(some)
-
-    return loaded
+    data: Path, load: Callable[[Path], tuple[Any, Any]], labels: int | None = None
+) -> tuple[Any, Any]:
+    X, Y = load(data)
+    some = np.arange(Y.shape[1] if labels is None else labels)
+    return X.toarray() if hasattr(X, "toarray") else X, Y.select_labels(some)
 
 
 _COUPLED = {"label_covariance": "some"}
@@ -201,9 +190,8 @@ LINEAR |= AFTERWARDS
 
 def _measure(X: Any, y: Any, settings: dict[str, Any], solver: str) -> dict[str, Any]:
     parameters = dict(settings)
-    if parameters.get("label_covariance") == "some":
-        n_labels = y.shape[1]
-        parameters["label_covariance"] = LabelCovariance.dense(0.7 * np.eye(n_labels) + 0.3)
+    if "label_covariance" in parameters:
+        parameters["label_covariance"] = LabelCovariance.dense(0.7 * np.eye(y.shape[1]) + 0.3)
     parameters = {"kernel": "rbf", "solver": solver, "n_jobs": 1} | parameters
     model = MaxMarginClassifier(**parameters)
     begin, wall = time.process_time(), time.perf_counter()

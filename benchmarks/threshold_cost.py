@@ -2,8 +2,7 @@
 
 Thresholds are those of ``TunedThresholdClassifier`` around ``MaxMarginClassifier``; "global" is one for all
 labels.  A fit holds out rows, fits the others to a looser gap, chooses thresholds and continues with all rows
-from its dual variables.  "quality" is the F1 score of thresholds from parts that were fitted to several gaps,
-on a quarter of the training rows, three times.  "folds" holds out each fifth of up to 5,000 rows in turn, the
+from its dual variables.  "folds" holds out each fifth of up to 5,000 rows in turn, the
 default, and then only one tenth.
 
 Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.threshold_cost --problems bibtex``.
@@ -12,7 +11,6 @@ Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.threshold_
 import warnings
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 from sklearn.base import clone
@@ -22,20 +20,14 @@ from benchmarks.frame import RESULTS, command, flag, timed, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.problems import DEFAULT_DATA, load_problem
 from benchmarks.thresholds import read_rows
-from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
-from labelweave.estimators.max_margin import fit
-from labelweave.splits import IterativeStratifiedShuffleSplit
+from labelweave import MaxMarginClassifier, TunedThresholdClassifier
 
-_RULES = {"micro_f1": "micro", "macro_f1": "macro", "example_f1": "example"}
-_GAPS = (1e-3, 1e-2, 3e-2, 1e-1)
+_RULES = ("micro_f1", "macro_f1", "example_f1")
 _FOLDED = ("emotions", "birds", "yeast")
 
 
 def _training_rows(name: str, data: Path) -> tuple[Any, Any]:
-    if name.startswith("rcv1"):
-        return load_problem(name, data)
-    X, Y, _, _ = read(name, data)
-    return X, Y
+    return load_problem(name, data) if name.startswith("rcv1") else read(name, data)[:2]
 
 
 def _tuned(rule: str, **how: Any) -> TunedThresholdClassifier:
@@ -75,26 +67,10 @@ def _folds(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
     return found
 
 
-def _quality(X: Any, Y: Any) -> dict[str, dict[str, list[float]]]:
-    """Measure thresholds of parts that were fitted to several gaps, on held-out rows."""
-    found: dict[str, dict[str, list[float]]] = {}
-    for rule, average in _RULES.items():
-        for gap in _GAPS:
-            values = found.setdefault(rule, {}).setdefault(f"{gap:g}", [])
-            for seed in range(3):
-                splitter = IterativeStratifiedShuffleSplit(1, test_size=0.25, random_state=seed)
-                kept, other = next(splitter.split(X, Y))
-                with patch.object(fit, "tolerance_of_part", lambda tol, gap=gap, **_: gap):
-                    model = _tuned(rule).fit(X[kept], Y[kept])
-                values.append(metrics.f1_score(Y[other], model.predict(X[other]), average=average))
-    return found
-
-
 @command(
     problems=flag(["rcv1-subset1", "debtags", "bibtex"], nargs="*"),
     folds=flag(_FOLDED, "sets of up to 5,000 rows", nargs="*"),
     rounds=3,
-    quality=flag(False, "measure F1 scores by the gap of the part too"),
     data=flag(DEFAULT_DATA, "the folder that has mulan/ and rcv1/"),
     out=RESULTS / "threshold_cost.json",
 )
@@ -103,18 +79,12 @@ def main(arguments: Any) -> None:
     warnings.simplefilter("ignore")
     for name in arguments.folds:
         X, Y = read_rows(name, arguments.data)
-        results[f"{name}, folds"] = {
-            "rows": X.shape[0],
-            "labels": Y.shape[1],
-            **_folds(X, Y, arguments.rounds),
-        }
+        shape = {"rows": X.shape[0], "labels": Y.shape[1]}
+        results[f"{name}, folds"] = shape | _folds(X, Y, arguments.rounds)
         print(name, results[f"{name}, folds"], flush=True)
         write_json(arguments.out, results)
     for name in arguments.problems:
         X, Y = _training_rows(name, arguments.data)
-        found = {"rows": X.shape[0], "labels": Y.shape[1], "ratios": _ratios(X, Y, arguments.rounds)}
-        if arguments.quality:
-            found["quality"] = _quality(X, Y)
-        results[name] = found
-        print(name, found, flush=True)
+        results[name] = {"rows": X.shape[0], "labels": Y.shape[1], "ratios": _ratios(X, Y, arguments.rounds)}
+        print(name, results[name], flush=True)
         write_json(arguments.out, results)

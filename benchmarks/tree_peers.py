@@ -21,10 +21,9 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from benchmarks import frame
-from benchmarks.label_tree import hold_out, load_case, quality
+from benchmarks.label_tree import hold_out, load_case, quality, spread_labels
 from benchmarks.machine import describe_machine
 from benchmarks.peers.top_labels import TOP, RankingProblem, write_ranking
 from benchmarks.programs import Program, ranking, run_ranking, version_of
@@ -75,7 +74,7 @@ def _measure(
     own = results.setdefault(part, {"programs": {}})
     own |= {"threads": options.threads, "sampled_labels": options.sampled}
     measured: Programs = {}
-    sampled = _sampled(train, options.sampled)
+    sampled = spread_labels(train, options.sampled).positives
     with tempfile.TemporaryDirectory() as folder:
         whole, some, answer = (Path(folder) / f"{name}.npz" for name in ("whole", "some", "answer"))
         write_ranking(whole, RankingProblem(train.X, train.Y.positives, test.X, options.threads))
@@ -101,12 +100,6 @@ def _chosen(options: argparse.Namespace) -> list[Program]:
     if options.tune and not options.programs:
         return [program for program in usual if program not in _ONE_VS_REST]
     return [program for program in usual if not options.programs or program.title in options.programs]
-
-
-def _sampled(train: LabeledData, n_sampled: int) -> sp.csr_array:
-    order = np.argsort(-train.Y.positive_counts(), kind="stable")
-    some = order[:: max(1, len(order) // n_sampled)][:n_sampled]
-    return train.Y.select_labels(np.sort(some)).positives
 
 
 def _run(found: dict[str, Any], n_test: int, share: float) -> dict[str, Any]:

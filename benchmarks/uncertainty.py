@@ -152,7 +152,7 @@ _MODELS: dict[str, Callable[[int], Any]] = {
 }
 
 
-def measure(data: str, model: str, seed: int, rows: int) -> dict[str, float]:
+def measure(data: str, rows: int, seed: int, model: str) -> dict[str, float]:
     X, y = _DATA[data]()
     order = np.random.default_rng(seed).permutation(len(X))
     n = min(rows, len(X) // 2)
@@ -200,8 +200,7 @@ def lines(runs: list[dict[str, Any]]) -> list[str]:
     for data, rows, model in cases:
         own = [run for run in runs if (run["data"], run["rows"], run["model"]) == (data, rows, model)]
         values = ([run[name] for run in own if name in run] for name in names)
-        written = (mean_and_error(some, 2 if name in ("fit", "predict") else 3) for name, some in
-                   zip(names, values, strict=True))  # fmt: skip
+        written = map(mean_and_error, values, (3, 3, 3, 2, 2))
         found.append([data, str(rows), model, str(len(own)), *written])
     return markdown(("data", "rows", "model", "seeds", *names), found)
 
@@ -216,22 +215,16 @@ def lines(runs: list[dict[str, Any]]) -> list[str]:
 )
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments)
-    cases = [
-        {"data": data, "rows": arguments.rows, "model": model, "seed": seed}
-        for data in arguments.data
-        for seed in range(arguments.seeds)
-        for model in arguments.models
-    ]
     if arguments.large:
         words = {"probabilities of the scores": None, "averaged": "laplace"}
-        cases = [{"data": "made", "rows": _LARGE["rows"], "model": model, "seed": 0} for model in words]
-    for case in cases:
-        made = None if arguments.large else _MODELS[case["model"]](1)
+        for case in record.missing(data=["made"], rows=[_LARGE["rows"]], model=words, seed=[0]):
+            record.add(case, measure_large(words[case["model"]]))
+        arguments.data = []
+    seeds, models = range(arguments.seeds), arguments.models
+    for case in record.missing(data=arguments.data, rows=[arguments.rows], seed=seeds, model=models):
+        made = _MODELS[case["model"]](1)
         if isinstance(made, _Peer) and not made.is_there():
             print(f"left out: {case['model']}, which is not installed for {made.python}")
-        elif record.wants(case):
-            found = measure_large(words[case["model"]]) if arguments.large else measure(
-                case["data"], case["model"], case["seed"], case["rows"]
-            )  # fmt: skip
-            record.add(case, found)
+        else:
+            record.add(case, measure(**case))
     record.show("\n".join(lines(record.runs)))

@@ -1,6 +1,6 @@
 """Methods that use the dependence of labels: a Bayesian network (LEAD), a tree (PLEM), label codes (MMOC).
 
-They enumerate sets of labels or labelings, so that they take up to ten labels.  ``C`` is an inverse penalty.
+They enumerate sets of labels or labelings, up to ten labels.  ``C`` is an inverse penalty.
 """
 
 from itertools import combinations, product
@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from scipy.sparse.csgraph import minimum_spanning_tree
 from scipy.stats.contingency import crosstab
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GridSearchCV
 
@@ -85,7 +86,8 @@ class PLEM:
         together = np.triu(Y.T @ Y, 1)
         tree = minimum_spanning_tree(np.triu(together.max() + 1 - together, 1)).tocoo()
         self.pieces = [(label,) for label in range(Y.shape[1])] + np.transpose(tree.coords).tolist()
-        self._models = [_logistic(self.C).fit(X, _states(Y, piece)) for piece in self.pieces]
+        model = LogisticRegression(C=self.C, max_iter=1000)
+        self._models = [clone(model).fit(X, _states(Y, piece)) for piece in self.pieces]
         self._labelings = _all_labelings(Y.shape[1])
         return self
 
@@ -119,7 +121,7 @@ class MMOC:
         self.metric = max_margin_metric(P, Y, self.C)
         self._axes = np.linalg.eigh(self.metric)[1]
         self._variances = (((P - Y) @ self._axes) ** 2).mean(axis=0)
-        search = GridSearchCV(_logistic(1.0), _PENALTIES, scoring="neg_log_loss")
+        search = GridSearchCV(LogisticRegression(max_iter=1000), _PENALTIES, scoring="neg_log_loss")
         self._models = [search.fit(X, own).best_estimator_ for own in Y.T.astype(int)]
         return self
 
@@ -153,10 +155,6 @@ def _most_violating(Q: Any, P: Any, Y: Any) -> Any:
             slope = (Z - P) @ row - (0.5 - Y[:, label])
             Z[:, label] = np.clip(Z[:, label] - slope / max(row[label], 1e-12), 0.0, 1.0)
     return Z
-
-
-def _logistic(C: float) -> LogisticRegression:
-    return LogisticRegression(C=C, max_iter=1000)
 
 
 def _log_shares(model: LogisticRegression, X: Any, n_states: int) -> Any:
