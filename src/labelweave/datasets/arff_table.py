@@ -235,14 +235,21 @@ def weight_mark(data: LabeledData, row: int) -> str:
 
 
 def data_lines(path: PathLike, lines: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str, float]]:
-    """Yield the lines that hold rows, stripped and without comments, and the weights after them."""
+    """Yield the lines that hold rows, stripped and without comments, and the weights after them.
+
+    Raises DataFileError if there are none.
+    """
+    is_empty = True
     for number, line in lines:
         row = line.strip(" \t")
         if not row or row.startswith("%"):
             continue
         if "%" in row and (end := _BEFORE_COMMENT.match(row).end()) < len(row) and row[end] == "%":  # type: ignore[union-attr]
             row = row[:end].rstrip(" \t")
+        is_empty = False
         yield number, *_without_weight(path, number, row)
+    if is_empty:
+        raise DataFileError(path, None, "no rows after @data", "at least one row")
 
 
 def _without_weight(path: PathLike, number: int, row: str) -> tuple[str, float]:
@@ -274,8 +281,7 @@ def read_rows(path: PathLike, attributes: Sequence[Attribute], lines: Iterator[t
             parser = RowParser(path, attributes, is_sparse)
         parser.add(number, row)
         weights.append(weight)
-    if parser is None:
-        raise DataFileError(path, None, "no rows after @data", "at least one row")
+    assert parser is not None, "there is a row"
     if not is_sparse and _may_be_cut(attributes[-1]):
         data_file.warn_open_end(path, number)
     return replace(parser.rows(), weights=row_weights(path, weights))
@@ -291,8 +297,6 @@ def written_columns(path: PathLike) -> tuple[dict[str, list[str | None]], list[i
             raise DataFileError(path, number, found, "dense rows without weights in a table")
         rows.append(row_cells(path, number, row, len(attributes)))
         numbers.append(number)
-    if not rows:
-        raise DataFileError(path, None, "no rows after @data", "at least one row")
     columns = zip(*([None if cell == "?" else unquoted(cell) for cell in row] for row in rows), strict=True)
     names = (attribute.name for attribute in attributes)
     return {name: [*column] for name, column in zip(names, columns, strict=True)}, numbers

@@ -75,8 +75,6 @@ def read_hierarchical_arff(path: PathLike, feature_names: Collection[str] | None
         classes.append((number, cells.pop(position)))
         parser.add_cells(number, cells)
         weights.append(weight)
-    if not classes:
-        raise DataFileError(path, None, "no rows after @data", "at least one row")
     data_file.warn_open_end(path, number)
     Y, parents = _labels(path, header.attributes[position], classes)
     X, names = parser.rows().features(np.arange(len(features)), feature_names)

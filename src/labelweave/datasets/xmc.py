@@ -114,20 +114,7 @@ def _narrow(items: npt.NDArray[Any], kind: Any) -> npt.NDArray[Any]:
 
 @checked
 def write_xmc(data: LabeledData, path: PathLike) -> None:
-    """Write rows as a file of the Extreme Classification Repository, labels as :func:`write_svmlight` does.
-
-    Parameters
-    ----------
-    data : LabeledData
-        The rows, all labels observed.
-    path : path-like
-        The file to write; ``.gz`` is compressed.
-
-    Raises
-    ------
-    ValueError
-        If a label is unobserved, which the format cannot represent.
-    """
+    """Write rows as a file of the Extreme Classification Repository; see :func:`write_svmlight`."""
     refuse_missing(data)
     X = sp.csr_array(data.X).astype(float)
     X.sum_duplicates()

@@ -23,9 +23,8 @@ from labelweave.estimators.held_out import HeldOutScores
 from labelweave.estimators.journal import (
     Journal,
     data_fingerprint,
-    given_weights,
     meta_fit_method,
-    refuse_no_weight,
+    read_weights,
 )
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters, refuse_together
@@ -40,7 +39,6 @@ from labelweave.foundation.sklearn_compat import (
     HasMethods,
     Interval,
     StrOptions,
-    _check_sample_weight,
 )
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
 from labelweave.labels.tags import tag_rows
@@ -142,9 +140,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
             y = labels  # so that splits keep all tags
         weights, column = sample_weight, np.zeros((len(labels), 1))
         if weights is not None:
-            weights = given_weights(weights)
-            weights = _check_sample_weight(weights, column, dtype=np.float64, ensure_non_negative=True)
-            refuse_no_weight(weights)
+            weights = read_weights(weights, column)
         return TrainingRows(X, y, labels, weights, classes)
 
     def _keep_targets(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, Array | None]:

@@ -126,16 +126,7 @@ class ConformalLabelClassifier(DecisionClassifier):
     def score(self, X: Any, y: Any, sample_weight: Any = None, unknown_labels: Unknown = "missed") -> float:
         """Return the share of rows whose labels are all right, or whose set of classes has the true one.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame, list} of n rows
-            The input of the estimator.
-        y : array-like
-            The true labels or classes; unobserved entries, and rows without class, do not count.
-        sample_weight : array-like of shape (n,), default=None
-            Weights of the rows.
-        unknown_labels : {"missed", "ignore", "raise"}, default="missed"
-            See :meth:`MaxMarginClassifier.score`.
+        For the parameters see :meth:`MaxMarginClassifier.score`.
 
         Returns
         -------

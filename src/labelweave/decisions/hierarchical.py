@@ -71,10 +71,8 @@ class HierarchicalClassifier(DecisionClassifier):
         The hierarchy.
     classes_ : ndarray of shape (L,)
         The label names.
-    n_features_in_ : int
-        Number of features seen in fit, if the estimator has it.
-    feature_names_in_ : ndarray of shape (d,)
-        Their names, if the estimator has them.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Number and names of the features seen in fit, if the estimator has them.
 
     Examples
     --------

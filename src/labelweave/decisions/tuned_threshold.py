@@ -82,10 +82,8 @@ class TunedThresholdClassifier(DecisionClassifier):
         The metric on the held-out rows.
     classes_ : ndarray of shape (L,)
         The label names, label numbers, or classes.
-    n_features_in_ : int
-        Number of features seen in fit, if the estimator has it.
-    feature_names_in_ : ndarray of shape (d,)
-        Their names, if the estimator has them.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Number and names of the features seen in fit, if the estimator has them.
 
     Examples
     --------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -19,8 +19,7 @@ from labelweave.estimators.journal import (
     Journal,
     data_fingerprint,
     fit_method,
-    given_weights,
-    refuse_no_weight,
+    read_weights,
     warn_of_end,
 )
 from labelweave.estimators.label_predictions import LabelPredictions
@@ -40,12 +39,10 @@ from labelweave.foundation.sklearn_compat import (
     CallbackSupportMixin,
     Interval,
     InvalidParameterError,
-    _check_sample_weight,
     naming_parameter,
 )
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.labels.flip_rates import read_flip_rates
-from labelweave.labels.label_mean import read_label_mean
 from labelweave.model_files import ModelFileError, save_model, schema
 from labelweave.problems.losses import EntryLoss
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
@@ -90,6 +87,13 @@ class CheckedParameters(BaseEstimator):
             if isinstance(value, CheckedParameters) and not hasattr(value, "fit"):
                 value._validate_params()
         self._refuse_together()
+
+    @property
+    def _n_columns(self) -> int:
+        return 1 if self._form.kind == "binary" else len(self.classes_)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _refuse_together(self) -> None:
         """Raise if parameters exclude each other, whatever the data are."""
@@ -318,11 +322,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return features if scaling is None else scaling(features)
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
-        given, dtype = given_weights(sample_weight), self._weight_type
-        found = _check_sample_weight(given, features.data, dtype=dtype, ensure_non_negative=True)
-        weights = np.asarray(found)
-        refuse_no_weight(weights)
-        return weights
+        return np.asarray(read_weights(sample_weight, features.data, self._weight_type))
 
     def _corrected(self, labels: LabelMatrix) -> LabelMatrix:
         """Replace labels by targets that correct for known flip rates."""
@@ -383,8 +383,18 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             usual = f"{result.status.value} The gap is {result.gap:.2e} after {result.n_iter} rounds."
             warn_of_end(message or usual)
 
+    @property
+    def _lowest_threshold(self) -> float:
+        """The lowest threshold, as a score before thresholds."""
+        return 0.0
+
     def _wide_scores(self, features: FeatureMatrix) -> Array:
-        """Score each column of the label matrix: shape (n, columns)."""
+        """Score each column of the label matrix, above 0 where it is positive: shape (n, columns)."""
+        shift = self._lowest_threshold
+        return self._raw_scores(features) - shift if shift else self._raw_scores(features)
+
+    def _raw_scores(self, features: FeatureMatrix) -> Array:
+        """Score before thresholds: shape (n, columns)."""
         scores = self.scorer_.scores_at_home(features)
         if self.label_mean_ is None or self.scorer_.holds_mean:
             return scores
@@ -396,15 +406,6 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         parameters = ("label_mean", "label_covariance", "taxonomy")
         given = [getattr(self, name, None) for name in parameters]
         return any(not (one is None or isinstance(one, str | Integral)) for one in given)
-
-    def _read_mean(self, features: FeatureMatrix, names: Sequence[Any] | Array) -> LabelMean | None:
-        self.__dict__.pop("label_mean_", None)
-        if self.label_mean is None:
-            return None
-        labels = [str(name) for name in names]
-        mean = read_label_mean(self.label_mean, labels, features.shape[1], features.names)
-        self.label_mean_ = mean
-        return mean
 
     def _score_blocks(self, X: Any, score: Callable[[FeatureMatrix], Array] | None = None) -> Iterator[Array]:
         features = self._read_features(X, reset=False)

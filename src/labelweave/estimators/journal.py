@@ -26,13 +26,18 @@ from sklearn.exceptions import ConvergenceWarning
 from labelweave import model_files
 from labelweave.estimators.parameters import refuse_at_home
 from labelweave.foundation.arguments import ParameterMessage
-from labelweave.foundation.array_types import Array
+from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, is_collection, numbers_of, refuse_lazy
 from labelweave.foundation.arrays.homes import called_where_x_is
 from labelweave.foundation.arrays.linear_algebra import is_foreign
 from labelweave.foundation.config import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.costs import warn_caller
-from labelweave.foundation.sklearn_compat import _fit_context, callbacks_of, with_callbacks
+from labelweave.foundation.sklearn_compat import (
+    _check_sample_weight,
+    _fit_context,
+    callbacks_of,
+    with_callbacks,
+)
 from labelweave.foundation.views import view
 from labelweave.model_files import ModelContent, ModelFileError
 from labelweave.model_files.schema import TEXT, Anything, Named, OneOf, Record, count
@@ -237,8 +242,12 @@ class FitArguments(NamedTuple):
     sample_weight: Any = None
 
 
-def given_weights(sample_weight: Any) -> Any:
-    return None if sample_weight is None else numbers_of(sample_weight, "sample_weight")
+def read_weights(sample_weight: Any, rows: Any, dtype: Any = np.float64) -> PerRow:
+    """Read the weights of rows, any table of as many, by default ones; see :func:`refuse_no_weight`."""
+    given = None if sample_weight is None else numbers_of(sample_weight, "sample_weight")
+    weights: PerRow = _check_sample_weight(given, rows, dtype=dtype, ensure_non_negative=True)
+    refuse_no_weight(weights)
+    return weights
 
 
 def refuse_no_weight(weights: Array) -> None:

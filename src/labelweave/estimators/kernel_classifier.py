@@ -33,6 +33,7 @@ from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix, LabelMean
+from labelweave.labels.label_mean import read_label_mean
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Maybe, Named, Numbers, Optional
 from labelweave.problems.hyperparameters.out_of_fold import oof_loss
@@ -322,11 +323,13 @@ class KernelClassifier(LabelClassifier):
         self.thresholds_ = np.full(n_columns, self._level)
 
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
-        return self._read_mean(features, self.classes_[-n_labels:])
-
-    def _raw_scores(self, features: FeatureMatrix) -> Array:
-        """Score before thresholds: shape (n, columns)."""
-        return super()._wide_scores(features)
+        self.__dict__.pop("label_mean_", None)
+        if self.label_mean is None:
+            return None
+        names = [str(name) for name in self.classes_[-n_labels:]]
+        mean = read_label_mean(self.label_mean, names, features.shape[1], features.names)
+        self.label_mean_ = mean
+        return mean
 
     def _compared(self, scores: Array) -> Array:
         """Convert scores before thresholds to the scale of the thresholds."""
@@ -334,11 +337,7 @@ class KernelClassifier(LabelClassifier):
 
     @property
     def _lowest_threshold(self) -> float:
-        """The lowest threshold, as a score before thresholds."""
         return float(np.min(self.thresholds_))
-
-    def _wide_scores(self, features: FeatureMatrix) -> Array:
-        return self._raw_scores(features) - self._lowest_threshold
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
         if self._form.is_ranked:

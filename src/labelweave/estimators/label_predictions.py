@@ -53,10 +53,6 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         return np.asarray(self._form.unobserved, np.intp)
 
-    @property
-    def _n_columns(self) -> int:
-        return 1 if self._form.kind == "binary" else len(self.classes_)
-
     def _decide(self, scores: Array) -> Any:
         return self._form.decide(scores)
 
@@ -98,8 +94,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         parts = [self._decide(scores) for scores in self._deciding_blocks(X)]
-        index = getattr(X, "index", None)
-        return self._form.join(parts, None if callable(index) else index)  # lists have a method of that name
+        return self._form.join(parts, X)
 
     @where_rows_are
     def predict_top(self, X: Any, k: int = 5) -> tuple[Array, Array]:

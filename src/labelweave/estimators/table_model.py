@@ -149,10 +149,8 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         The columns of the training frame.
     feature_names_ : ndarray of str
         The names of the features.
-    n_features_in_ : int
-        The number of columns that features are made of.
-    feature_names_in_ : ndarray of object
-        Their names.
+    n_features_in_, feature_names_in_ : int, ndarray of object
+        Number and names of the columns that features are made of.
 
     See Also
     --------
@@ -386,10 +384,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Restore the object; see :meth:`labelweave.model_files.Storable.from_state`."""
-        columns = state["columns"]
-        if "no_header" not in columns and not isinstance(columns["labels"], str):  # of earlier versions
-            columns = {**columns, "empty_labels": None}
-        return cls.of_fitted(state["vectorizer"], state["classifier"], TableColumns(**columns))
+        return cls.of_fitted(state["vectorizer"], state["classifier"], TableColumns(**state["columns"]))
 
 
 def frame_of(X: Any) -> Any:

@@ -121,13 +121,15 @@ class TargetForm:
             return sp.csr_array((wide > 0).astype(np.int64))
         return np.where(wide > 0, 1, self.negative)
 
-    def join(self, parts: list[Any], index: Any) -> Any:
+    def join(self, parts: list[Any], X: Any = None) -> Any:
         """Concatenate predictions of row blocks, in the container of the training targets.
 
         parts: the result of :meth:`decide` for each block of rows.
-        index: the names of the rows, for a frame.
+        X: the rows, whose index a frame gets.
         Returns (n, columns): the predictions of all rows.
         """
+        index = getattr(X, "index", None)
+        index = None if callable(index) else index  # lists have a method of that name
         if self.kind == "labels" and self.container in ("sparse", "tags"):
             whole = sp.csr_array(sp.vstack(parts, format="csr"))
             return self._tags(whole, index) if self.container == "tags" else whole

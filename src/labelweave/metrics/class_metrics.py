@@ -16,7 +16,7 @@ from labelweave.foundation.array_types import Array, Floats
 from labelweave.labels import LabelMatrix, Taxonomy, read_class_columns
 from labelweave.labels.class_columns import ClassColumns, labels_of_columns
 from labelweave.metrics import _classes
-from labelweave.metrics._classes import Classes, ClassRows, Codes
+from labelweave.metrics._classes import Classes, ClassRows
 from labelweave.metrics._inputs import mean_of_defined, read_weights
 
 
@@ -45,10 +45,10 @@ def mean_reciprocal_rank(
 
 
 def reciprocal_ranks(given: ClassRows) -> Floats:
-    def worst_ranks(block: Array, codes: Codes) -> Array:
-        return np.asarray((block >= np.take_along_axis(block, codes[:, None], axis=1)).sum(axis=1))
-
-    return np.asarray(1.0 / given.per_row(worst_ranks))
+    worst_ranks = given.per_row(
+        lambda block, codes: (block >= np.take_along_axis(block, codes[:, None], axis=1)).sum(axis=1)
+    )
+    return np.asarray(1.0 / worst_ranks)
 
 
 @checked

@@ -441,9 +441,6 @@ class AutoLabelClassifier(LabelClassifier):
         maps = self.calibration_
         return np.asarray(maps.slopes * self.scorer_.scores(features) + maps.intercepts)
 
-    def _wide_scores(self, features: FeatureMatrix) -> Array:
-        return self._raw_scores(features) - self._lowest_threshold
-
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
         if self._form.is_ranked:
             return self._form.deciding(self._score_blocks(X))

@@ -18,8 +18,6 @@ from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep
 from labelweave.estimators.scorers import LinearScorer
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.estimators.targets import weights_of_entries
-from labelweave.features import FeatureMatrix
-from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.model_files import storable
@@ -160,6 +158,3 @@ class BinaryRelevance(LabelClassifier):
     @property
     def _lowest_threshold(self) -> float:
         return float(self.threshold_)
-
-    def _wide_scores(self, features: FeatureMatrix) -> Array:
-        return super()._wide_scores(features) - self.threshold_

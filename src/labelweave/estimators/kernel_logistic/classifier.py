@@ -202,10 +202,8 @@ class KernelLogisticClassifier(KernelProbabilities):
         The classes, label names or label numbers.
     scaling_ : FeatureScaling or None
         The scaling of the features.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (d,)
-        Their names, for a DataFrame.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Number and names of the features seen in fit; names only for a DataFrame.
     converged_ : bool
         Whether the objective is certified: each class is either fully observed or unobserved, and the gap is
         at most ``tol``.
@@ -307,7 +305,8 @@ class KernelLogisticClassifier(KernelProbabilities):
             found: Found = task.learn(blocks, last) if blocks else (None, family.start, last[1])
             result, found = self._fit_with(task, features, found, progress)
         self.hyperparameters_ = family.values(found[1])
-        self._keep(result, found[0], is_convex=len(data.partial) == 0)
+        self._keep_learned(found[0])
+        self._keep_result(result, is_convex=len(data.partial) == 0)
         is_done = "interrupted" not in (self.status_, self.learning_status_)
         self._close_journal(journal, is_done=is_done)
         progress.close()

@@ -27,10 +27,8 @@ from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers, Optional
 from labelweave.postprocessing import best_parent, least_expected_loss, rejected
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
-from labelweave.problems.hyperparameters.search import LearnedParameters
 from labelweave.problems.laplace import LaplaceFactors, Posterior
 from labelweave.problems.losses import EntryLoss
-from labelweave.solvers import SolverResult
 
 _STEP, _NARROW, _WIDE = 0.5, 8.0, 40.0  # of the rule, and its ends over either density
 _LOG_POINTS = 9  # base 2
@@ -247,12 +245,7 @@ class KernelProbabilities(KernelClassifier):
 
     @where_rows_are
     def predict_log_proba(self, X: Any) -> Any:
-        """Return the logarithms of the probabilities of classes or labels.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
+        """Return the logarithms of the probabilities of classes or labels; for X see :meth:`predict_proba`.
 
         Returns
         -------
@@ -383,9 +376,3 @@ class KernelProbabilities(KernelClassifier):
         self.scorer_ = LikelihoodScorer(
             intercepts, tuple(terms), rows[support], vectors, fitted.dual[support]
         )
-
-    def _keep(
-        self, result: SolverResult, learned: LearnedParameters | None, *, is_convex: bool = True
-    ) -> None:
-        self._keep_learned(learned)
-        self._keep_result(result, is_convex=is_convex)

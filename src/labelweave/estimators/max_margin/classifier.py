@@ -205,10 +205,8 @@ class MaxMarginClassifier(KernelClassifier):
         the other shapes.
     scaling_ : FeatureScaling or None
         How features are scaled.
-    n_features_in_ : int
-        Number of features seen in fit.
-    feature_names_in_ : ndarray of shape (d,)
-        Their names; only for a DataFrame.
+    n_features_in_, feature_names_in_ : int, ndarray of shape (d,)
+        Number and names of the features seen in fit; names only for a DataFrame.
     converged_ : bool
         Whether the objective is certified: the gap is at most ``tol``.
     status_ : {"converged", "settled", "iteration_limit", "stalled", "interrupted"}

@@ -363,12 +363,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
 
     @where_rows_are
     def predict(self, X: Any) -> Array:
-        """Predict the most probable class of every row.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
+        """Predict the most probable class of every row; for X see :meth:`predict_log_proba`.
 
         Returns
         -------
@@ -381,10 +376,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
     def expected_attributes(self, X: Any) -> Array:
         """Compute the mean of the signatures under the posterior of every row.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
+        For X see :meth:`predict_log_proba`.
 
         Returns
         -------
@@ -399,10 +391,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
     def predict_attributes(self, X: Any) -> Any:
         """Predict the attributes of every row with the least expected Hamming loss.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows.
+        For X see :meth:`predict_log_proba`.
 
         Returns
         -------
@@ -412,8 +401,7 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         check_is_fitted(self)
         if self._vectors is not None:
             return self.expected_attributes(X)
-        decided, index = self._form.decide(self.expected_attributes(X)), getattr(X, "index", None)
-        return self._form.join([decided], None if callable(index) else index)  # lists have a method
+        return self._form.join([self._form.decide(self.expected_attributes(X))], X)
 
     def to_state(self) -> dict[str, Any]:
         """Return the stored state; see :meth:`labelweave.estimators.base.LabelClassifier.to_state`."""

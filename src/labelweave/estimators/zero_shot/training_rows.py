@@ -13,10 +13,10 @@ from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 from sklearn.utils.validation import has_fit_parameter
 
-from labelweave.estimators.journal import given_weights, refuse_no_weight
+from labelweave.estimators.journal import read_weights
 from labelweave.estimators.targets import node_name
 from labelweave.foundation.array_types import Array, PerRow
-from labelweave.foundation.sklearn_compat import _check_sample_weight, _num_samples, _safe_indexing
+from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import typed, unknown_entries
 
@@ -52,9 +52,7 @@ def weighted_rows(
     n_rows, n_targets = _num_samples(X), _num_samples(y)
     if n_rows != n_targets:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; they must agree.")
-    given = given_weights(sample_weight)
-    weights = _check_sample_weight(given, np.zeros((n_rows, 1)), dtype=np.float64, ensure_non_negative=True)
-    refuse_no_weight(weights)
+    weights = read_weights(sample_weight, np.zeros((n_rows, 1)))
     kept = np.flatnonzero(weights)
     if len(kept) < n_rows:
         X, y, groups = (None if part is None else take_rows(part, kept) for part in (X, y, groups))
