@@ -98,9 +98,6 @@ class CheckedParameters(BaseEstimator):
     def _refuse_together(self) -> None:
         """Raise if parameters exclude each other, whatever the data are."""
 
-    def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
-
     @classmethod
     def _refuse_odd_parameters(cls, given: Mapping[str, Any]) -> None:
         """Reject classes for objects, booleans for numbers and huge integers, in fits and model files."""
