@@ -1,8 +1,9 @@
 """Fits of ``LabelGraphClassifier`` with the figures that the tables of Tan et al.  2015 report, stored after
 every fit.
 
-Three methods of the paper's comparison are "binary relevance", a linear support vector machine per label,
-"PLST", with four codes for five labels, and "HLLM-L1", up to ten labels (Schmidt and Murphy 2010).
+Other methods of the paper's comparison are "binary relevance", a linear support vector machine per label,
+"PLST", with four codes for five labels, and up to ten labels "HLLM-L1" (Schmidt and Murphy 2010) and those of
+``benchmarks.opponents.label_dependency``.
 """
 
 import warnings
@@ -15,7 +16,7 @@ from scipy.special import logsumexp, softmax
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.frame import timed
-from benchmarks.opponents import PLST
+from benchmarks.opponents import LEAD, MMOC, PLEM, PLST
 from labelweave import GraphGrowth, LabelGraphClassifier, LabelMatrix, MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss, precision_score, recall_score
 from labelweave.testing import CliqueFeatures
@@ -41,7 +42,8 @@ GRAPHS: dict[str, dict[str, Any]] = {
 
 _PLST_SHARE = 0.8  # of the labels, so that some of their space is omitted
 _MOST_STEPS, _SHARE_OF_RIDGE, _TOLERANCE = 200, 0.1, 1e-5
-METHODS = (*GRAPHS, "binary relevance", "PLST", "HLLM-L1")
+UP_TO_TEN_LABELS = ("HLLM-L1", "LEAD", "PLEM", "MMOC")
+METHODS = (*GRAPHS, "binary relevance", "PLST", *UP_TO_TEN_LABELS)
 
 Run = dict[str, Any]
 
@@ -53,6 +55,8 @@ def make(method: str, alpha: float, **parameters: Any) -> Any:
         return PLST(_PLST_SHARE, alpha=100.0 * alpha)
     if method == "HLLM-L1":
         return LogLinear(alpha)
+    if method in UP_TO_TEN_LABELS:
+        return MMOC(1.0 / alpha) if method == "MMOC" else {"LEAD": LEAD, "PLEM": PLEM}[method](0.01 / alpha)
     own, growth = dict(GRAPHS[method]), {}
     for name in signature(GraphGrowth).parameters:
         growth |= {name: parameters.pop(name)} if name in parameters else {}
