@@ -209,22 +209,12 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         return self.fit_blocks([frame])
 
     def fit_blocks(self, frames: Iterable[Any]) -> Self:
-        """Fit as :meth:`fit` does, from blocks of rows, with one block in memory at a time.
+        """Fit from blocks of rows, with one block in memory at a time; see :meth:`fit`.
 
         Parameters
         ----------
         frames : iterable of DataFrame
             The training rows.
-
-        Returns
-        -------
-        TableVectorizer
-            This object, fitted.
-
-        Raises
-        ------
-        ValueError
-            If a column is absent, a number is missing, or a text column has no words.
         """
         words, values, n_rows = self._nothing_seen()
         numbers, nothing = [np.empty((0, len(self.numeric)))], np.empty((0, 0))

@@ -25,7 +25,7 @@ from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
-from labelweave.decisions.label_scores import take_rows, targets_for
+from labelweave.decisions.label_scores import targets_for
 from labelweave.estimators.targets import has_many_labels, read_labels, tags_read
 from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Array, Floats
@@ -39,7 +39,7 @@ from labelweave.metrics import class_summary, score_table
 from labelweave.metrics._classes import read_values
 from labelweave.metrics.known_labels import has_columns, known_labels, label_scores, tags_of_model, truth_for
 from labelweave.splits import IterativeStratifiedKFold
-from labelweave.splits.splitters import splits_by
+from labelweave.splits.splitters import splits_by, take_rows
 
 COSTS = ("fit_seconds", "predict_seconds", "megabytes")
 

@@ -17,11 +17,11 @@ from labelweave.estimators.held_out import HeldOutScores, Share, held_out_parts,
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import check_sparse, panels
-from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing, _safe_split
+from labelweave.foundation.sklearn_compat import _num_samples, _safe_split
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import as_score_table, label_probabilities, label_scores
 from labelweave.splits import IterativeStratifiedKFold
-from labelweave.splits.splitters import splits_by
+from labelweave.splits.splitters import splits_by, take_rows
 
 _SCORES_AT_ONCE = 16_000_000
 Split = tuple[Array, Array]
@@ -34,11 +34,6 @@ def decision_level(estimator: Any, response: str = "auto") -> float:
     """Return the score above which an estimator predicts a label: 1/2 for probabilities, else 0."""
     is_score = response != "predict_proba" and hasattr(estimator, "decision_function")
     return 0.0 if is_score else 0.5
-
-
-def take_rows(table: Any, rows: Any) -> Any:
-    """Select rows of any table, keeping its type."""
-    return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
 
 
 def targets_for(estimator: Any, y: Any) -> Any:
@@ -195,7 +190,7 @@ class TrainingRows:
 
     def _score_fitted(self, part: FittedPart, response: str) -> HeldOutScores:
         assert part.rows is not None, "the part was fitted here"
-        rows = _thinned(some_rows(part.rows), most_scored(self.labels.n_labels))
+        rows = some_rows(some_rows(part.rows), most_scored(self.labels.n_labels))
         scores = np.concatenate(list(self.score_blocks(part, rows, response)))
         return HeldOutScores(self.labels[rows], scores, _taken(self.weights, rows))
 
@@ -253,7 +248,7 @@ def score_held_out(
     """
     n_labels = data.labels.n_labels
     most = most_scored(n_labels, len(splits))
-    splits = [(train, _thinned(held, most)) for train, held in splits]
+    splits = [(train, some_rows(held, most)) for train, held in splits]
     rows, done = np.concatenate([held for _, held in splits]), 0
     scores = np.empty((len(rows), n_labels), precision_of(len(rows), n_labels))
     part: FittedPart | None = None
@@ -269,9 +264,3 @@ def score_held_out(
 
 def _taken(weights: Array | None, rows: Array) -> Array | None:
     return None if weights is None else weights[rows]
-
-
-def _thinned(rows: Array, most: int) -> Array:
-    if len(rows) <= most:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.intp)]

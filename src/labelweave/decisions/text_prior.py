@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.base import clone
 
-from labelweave.decisions.label_scores import TrainingRows, take_rows
+from labelweave.decisions.label_scores import TrainingRows
 from labelweave.estimators import MaxMarginClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
@@ -25,6 +25,7 @@ from labelweave.labels.text.label_text import TextScores
 from labelweave.model_files import StoredParameters, storable
 from labelweave.model_files.schema import Number, Optional
 from labelweave.problems.hyperparameters.label_prior import OutOfFoldRows, base_rates, ranks_better
+from labelweave.splits.splitters import take_rows
 
 _SHARES, _WIDTHS, _TREE_SHARES = (0.4, 0.8), (0.5, 0.7), (0.5, 1.0)
 _MOST_LABELS = 1000  # to choose a prior on

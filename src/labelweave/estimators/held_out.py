@@ -211,9 +211,9 @@ def held_out_parts(labels: LabelMatrix, share: Share, seed: int) -> list[tuple[A
     return [(np.sort(kept), np.sort(held)) for kept, held in folds.split(np.arange(n_rows), labels)]
 
 
-def some_rows(rows: Array) -> Array:
-    """Sample at most a thousand training rows evenly, to compare their score with that of held-out ones."""
-    return rows[np.linspace(0, len(rows) - 1, min(len(rows), _LOOKED_AT)).round().astype(np.intp)]
+def some_rows(rows: Array, most: int = _LOOKED_AT) -> Array:
+    """Sample at most so many rows evenly."""
+    return rows[np.linspace(0, len(rows) - 1, min(len(rows), most)).round().astype(np.intp)]
 
 
 def _warn_of_close_fit(held: HeldOutScores, thresholds: PerLabel) -> None:

@@ -318,25 +318,14 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
     @available_if(_classifier_has("decision_function"))
     @where_rows_are
     def decision_function(self, X: Any) -> RowsByLabels:
-        """Compute the score of each label with the classifier's ``decision_function``.
-
-        Parameters
-        ----------
-        X : DataFrame of n rows
-            Rows with the columns of the training frame.
-
-        Returns
-        -------
-        ndarray of shape (n, L), or (n,) for two classes
-            The scores.
-        """
+        """Compute the score of each label; see :meth:`MaxMarginClassifier.decision_function`."""
         scores: RowsByLabels = self._ask("decision_function", X)
         return scores
 
     @available_if(_classifier_has("predict_proba"))
     @where_rows_are
     def predict_proba(self, X: Any) -> RowsByClasses:
-        """Compute the probability of each label or class; see :meth:`decision_function`."""
+        """Compute probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         probabilities: RowsByClasses = self._ask("predict_proba", X)
         return probabilities
 
@@ -344,15 +333,8 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
     def predict(self, X: Any) -> Any:
         """Predict the labels of every row, as the type of the training labels.
 
-        Parameters
-        ----------
-        X : DataFrame of n rows
-            Rows with the columns of the training frame.
-
-        Returns
-        -------
-        ndarray, csr_array, DataFrame or Series of n rows
-            The labels, a frame of pandas with the index of X.
+        They are a frame of pandas with the index of X for labels from a frame; see
+        :meth:`MaxMarginClassifier.predict`.
         """
         predicted = self._ask("predict", X)
         index = getattr(X, "index", None)

@@ -384,14 +384,15 @@ def stratified_train_test_split(
         1, test_size=test, train_size=train, random_state=random_state, order=order
     )
     parts = next(splitter.split(tables[0], labels))
-    return [
-        table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
-        for table in tables
-        for rows in parts
-    ]
+    return [take_rows(table, rows) for table in tables for rows in parts]
 
 
 Rows = npt.NDArray[np.intp]
+
+
+def take_rows(table: Any, rows: Any) -> Any:
+    """Select rows of any table, keeping its type."""
+    return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
 
 
 def folds_of(labels: LabelMatrix, parts: int, seed: int, groups: Array | None = None) -> Array:

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from scipy.special import expit
 from sklearn.pipeline import Pipeline
 
-from labelweave.decisions.label_scores import rows_of, take_rows
+from labelweave.decisions.label_scores import rows_of
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import TableModel
 from labelweave.features import FeatureMatrix, FeatureScaling, LinearKernel, RBFKernel
@@ -22,6 +22,7 @@ from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.metrics._inputs import row_observed_counts
 from labelweave.metrics.known_labels import as_score_table, known_labels, label_probabilities
+from labelweave.splits.splitters import take_rows
 
 _MOST_ENTRIES = 4_000_000  # entries of the considered rows
 _MOST_NUMBERS = 16_000_000  # in the covariances of all labels' coefficients, 128 MB

@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from labelweave.app.report import reported_rows
 from labelweave.app.report.reported_rows import OnProgress, Outcomes, ReportedRows
 from labelweave.decisions import ConformalLabelClassifier
-from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import chosen_classes, shown_thresholds, taxonomy_of, with_probabilities
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.labels import LabelMatrix, Taxonomy
@@ -33,6 +32,7 @@ from labelweave.metrics.known_labels import (
 )
 from labelweave.metrics.probabilities import CALIBRATION_FROM
 from labelweave.metrics.rankings import average_precision_score
+from labelweave.splits.splitters import take_rows
 
 _WORDS = {
     "accuracy": ("Accuracy", "share of rows with the right class"),

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 
 from labelweave.app.facts.model_facts import feature_names, outer_classifier
-from labelweave.decisions.label_scores import row_blocks, rows_of, score_blocks, take_rows
+from labelweave.decisions.label_scores import row_blocks, rows_of, score_blocks
 from labelweave.decisions.layers import Shown, innermost, shown_labels
 from labelweave.estimators import TableModel
 from labelweave.features.feature_matrix import filled
@@ -21,6 +21,7 @@ from labelweave.foundation.array_types import Array, PerLabel, PerRow
 from labelweave.foundation.arrays import checked_csr, numbers_of, panels
 from labelweave.foundation.frames import as_pandas
 from labelweave.labels import LabelMatrix
+from labelweave.splits.splitters import take_rows
 
 SEARCHED = 64  # best labels to search for per row
 MOST_SCORES = 16_000_000  # with more scores, only the best labels are searched

@@ -14,13 +14,13 @@ from scipy.special import logit
 from labelweave.app.report.pictures import evenly
 from labelweave.app.report.reported_rows import Outcomes, ReportedRows
 from labelweave.decisions.automatic.scorers import CombinedScorer
-from labelweave.decisions.label_scores import take_rows
 from labelweave.decisions.layers import innermost
 from labelweave.estimators import scorers
 from labelweave.estimators.scorers import KernelExpansion, KernelScorer
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import filled
 from labelweave.foundation.array_types import Array
+from labelweave.splits.splitters import take_rows
 
 _ROUNDING = 1e-5  # of models with weights in single precision
 _CERTAIN = 1e-12

@@ -451,18 +451,7 @@ class AutoLabelClassifier(LabelClassifier):
 
     @where_rows_are
     def predict_proba(self, X: Any) -> Any:
-        """Compute the probabilities of labels or classes.
-
-        Parameters
-        ----------
-        X : {array-like, sparse matrix, DataFrame} of shape (n, d)
-            The rows; NaN where a feature is missing.
-
-        Returns
-        -------
-        ndarray of shape (n, L) or (n, C), or list of ndarray
-            The probability of each label, or distributions over the classes, of every column if it has some.
-        """
+        """Return probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         check_is_fitted(self)
         scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
         table = expit(scores)

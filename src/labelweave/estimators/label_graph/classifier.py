@@ -291,7 +291,9 @@ class LabelGraphClassifier(LabelGraphModel):
         is_plain = entries is None and labels.flip_probabilities is None
         marked = data.weights if is_plain else [data.weights, data.costs]
         marks = {"y": data.labels.parts(), "sample_weight": marked}
-        progress = self._progress(arguments)
+        growth = self._growth
+        rounds, tol = (None, self.tol) if growth is None else (growth.max_rounds + 1, None)
+        progress = FitProgress(self, arguments, rounds, tol=tol)
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
             self._fit_graph(features, data, kept, marks, workers, progress)
         progress.close()
@@ -365,8 +367,9 @@ class LabelGraphClassifier(LabelGraphModel):
     ) -> GraphFit:
         self.alpha_ = usual_alpha(data) if self.alpha == "auto" else float(self.alpha)
         earlier = self._states if self.warm_start else {}
-        inference, share = self._inference_options(), self._measured_share
-        growth = self._growth or USUAL_GROWTH
+        inference, growth, share = self._inference_options(), self._growth or USUAL_GROWTH, None
+        if self._growth is not None:
+            share = growth.validation_fraction or (_MEASURED_SHARE if growth.early_stopping else None)
         return GraphFit(
             self, growth, self.alpha_, inference, share, seed, workers, candidates, journal, earlier
         )
@@ -376,18 +379,6 @@ class LabelGraphClassifier(LabelGraphModel):
         if isinstance(self.graph, GraphGrowth):
             return self.graph
         return USUAL_GROWTH if isinstance(self.graph, str) and self.graph == "learn" else None
-
-    def _progress(self, arguments: FitArguments) -> FitProgress:
-        if (growth := self._growth) is not None:
-            return FitProgress(self, arguments, growth.max_rounds + 1)
-        return FitProgress(self, arguments, tol=self.tol)
-
-    @property
-    def _measured_share(self) -> float | None:
-        growth = self._growth
-        if growth is None:
-            return None
-        return growth.validation_fraction or (_MEASURED_SHARE if growth.early_stopping else None)
 
     def _keep_weights(self, fitted: FittedGraph, data: GraphData, inputs: KernelInputs | None = None) -> None:
         n_labels, blocks, graph = data.labels.n_labels, data.blocks, fitted.graph

@@ -33,10 +33,10 @@ from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import numbers_of, panels
-from labelweave.foundation.sklearn_compat import StrOptions, _safe_indexing
-from labelweave.labels import LabelMatrix
+from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.model_files import storable
 from labelweave.solvers import Status
+from labelweave.splits.splitters import take_rows
 
 RULES = ("best", "one_standard_error")
 _FOLDS = 5
@@ -245,7 +245,7 @@ class RankChoice:
         model.__dict__.pop("feature_names_in_", None)
         model.thresholds_ = np.full(len(fitted.intercepts), model._level)
         model.rank_ = fitted.label_factor.shape[1]
-        truth = y[held] if isinstance(y, LabelMatrix) else _safe_indexing(y, held)
+        truth = take_rows(y, held)
         found = scoring(model, features.rows(held).data, truth)
         try:
             return float(found)

@@ -60,7 +60,6 @@ from labelweave.estimators.zero_shot.training_rows import (
     read_groups,
     row_classes,
     row_folds,
-    take_rows,
     weighted_rows,
 )
 from labelweave.foundation.array_types import Array, PerLabel
@@ -75,6 +74,7 @@ from labelweave.foundation.sklearn_compat import (
 from labelweave.labels import LabelCovariance
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Number, Numbers, Optional, Record, Sizes
+from labelweave.splits.splitters import take_rows
 
 
 @storable("ZeroShotClassifier")

@@ -36,12 +36,13 @@ from labelweave.estimators.zero_shot.training_rows import (
 )
 from labelweave.foundation.array_types import Array, PerLabel, RowsByLabels
 from labelweave.foundation.arrays import Workers
-from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing
+from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.sources import checked_class_weights, in_class_order
 from labelweave.labels.label_names import typed
 from labelweave.model_files import storable
 from labelweave.model_files.schema import FLAG, Made, Maybe, Number, Numbers, Sizes, Texts, refuse
+from labelweave.splits.splitters import take_rows
 
 
 @storable(
@@ -206,9 +207,7 @@ def attributes_of_classes(signatures: Any, y: Any) -> tuple[Any, Any, Array, Arr
             "attributes as y."
         )
     rows = np.array([place[node_name(name)] for name in targets.classes.tolist()])[targets.codes]
-    is_matrix = isinstance(signatures, LabelMatrix)
-    table = signatures[rows] if is_matrix else _safe_indexing(signatures, rows)
-    return table, signatures, names, names[rows]
+    return take_rows(signatures, rows), signatures, names, names[rows]
 
 
 def class_names(signatures: Any) -> Array:

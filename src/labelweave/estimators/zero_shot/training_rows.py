@@ -16,9 +16,10 @@ from sklearn.utils.validation import has_fit_parameter
 from labelweave.estimators.journal import read_weights
 from labelweave.estimators.targets import node_name
 from labelweave.foundation.array_types import Array, PerRow
-from labelweave.foundation.sklearn_compat import _num_samples, _safe_indexing
+from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import typed, unknown_entries
+from labelweave.splits.splitters import take_rows
 
 _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
 
@@ -57,10 +58,6 @@ def weighted_rows(
     if len(kept) < n_rows:
         X, y, groups = (None if part is None else take_rows(part, kept) for part in (X, y, groups))
     return X, y, groups, weights[kept]
-
-
-def take_rows(table: Any, rows: Array) -> Any:
-    return table[rows] if isinstance(table, LabelMatrix) else _safe_indexing(table, rows)
 
 
 def attribute_scores(estimator: Any, X: Any) -> Array:
