@@ -10,15 +10,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import f1_score
 
 from labelweave.foundation.loops.structured import DualPoint
-from labelweave.problems.structured_margin import (
-    GrowingMargin,
-    RoundPenalty,
-    grown_cliques,
-    growth,
-    pair_scores,
-    set_losses,
-    violations,
-)
+from labelweave.problems.structured_margin import GrowingMargin, RoundPenalty, growth, set_losses
+from labelweave.problems.structured_margin.growth import grown_cliques, pair_scores, violations
 from labelweave.problems.structured_margin.label_sets import worst_label_sets
 from labelweave.problems.structured_margin.structured_margin import joined
 from labelweave.solvers.clique_generation import CliqueGeneration

@@ -9,7 +9,7 @@ import pytest
 
 from labelweave.estimators.journal import Journal, data_fingerprint
 from labelweave.solvers import Round, Solver, State, Status
-from labelweave.solvers.frame import TraceRecord, generator_at, rounds_foreseen, stream_of
+from labelweave.solvers.frame import TraceRecord, rounds_foreseen
 from labelweave.solvers.likeness import refuse_unlike
 
 
@@ -40,14 +40,15 @@ class Halving(Solver):
         self.tol, self.max_iter, self.fails_at = tol, max_iter, fails_at
 
     def start(self, problem):
-        return Halves(numbers=np.array(problem), stream=stream_of(np.random.default_rng(0)))
+        return Halves(numbers=np.array(problem), stream=np.random.default_rng(0).bit_generator.state)
 
     def round(self, problem, state):
         if state.rounds == self.fails_at:
             raise KeyboardInterrupt
-        generator = generator_at(state.stream)
+        generator = np.random.default_rng(0)
+        generator.bit_generator.state = state.stream
         numbers = np.asfortranarray(state.numbers * generator.uniform(0.4, 0.6, state.numbers.shape))
-        state = replace(state, numbers=numbers, stream=stream_of(generator), rounds=state.rounds + 1)
+        state = replace(state, numbers=numbers, stream=generator.bit_generator.state, rounds=state.rounds + 1)
         record = self.record(state)
         return Round(state, record, Status.CONVERGED if record.gap <= self.tol else None)
 

@@ -217,8 +217,7 @@ class Moments:
 
 
 def dense_rows(features: FeatureMatrix) -> npt.NDArray[Any]:
-    table: npt.NDArray[Any] = features.data.toarray() if features.is_sparse else features.data
-    return table
+    return features.data.toarray() if features.is_sparse else features.data
 
 
 def column_means(X: Any) -> npt.NDArray[np.float64]:

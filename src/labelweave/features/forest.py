@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import scipy.sparse as sp
 
+from labelweave.features.sparse_products import read_only
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import panels
 from labelweave.model_files import StoredParameters, storable
@@ -125,7 +126,9 @@ class Forest(StoredParameters):
         if data.shape[1] != self.n_features:
             raise ValueError(f"The rows have {data.shape[1]} features; pass the forest's {self.n_features}.")
         arrays = self.roots, self.feature, self.threshold, self.children, self.missing_left
-        trees = [_fixed(array, kind) for array, kind in zip(arrays, _TYPES, strict=True)]
+        trees = read_only(
+            *(array.astype(kind, copy=False) for array, kind in zip(arrays, _TYPES, strict=True))
+        )
         nodes = np.empty((data.shape[0], self.n_trees), np.int32)
         for rows in panels(data.shape[0], max(8, _NUMBERS_AT_ONCE // max(1, data.shape[1]))):
             find_leaves(single(data[rows]), *trees, nodes[rows])
@@ -141,13 +144,6 @@ class Forest(StoredParameters):
 
     def __repr__(self) -> str:
         return f"Forest({self.n_trees} trees, {self.n_leaves} leaves)"
-
-
-def _fixed(array: Array, kind: type) -> Array:
-    """Return a read-only view of one type; loops are compiled again for any other type."""
-    view: Array = array.astype(kind, copy=False).view()
-    view.flags.writeable = False
-    return view
 
 
 def single(data: Any) -> Array:

@@ -94,7 +94,7 @@ class FeatureScaling(StoredParameters):
         if is_unit:
             lengths = np.sqrt(features.squared_norms())
             factor = 1.0 / np.where(lengths > 0, lengths, 1.0)[:, None]
-        elif features.is_sparse and self._moves_zeros:
+        elif features.is_sparse and (self.quantiles is not None or np.any(self.center)):
             data = data.toarray()
         if sp.issparse(data):
             scaled = data.copy()
@@ -104,10 +104,6 @@ class FeatureScaling(StoredParameters):
             table = data if self.quantiles is None else _to_normal(data, self.quantiles)
             scaled = ((table if is_unit else table - self.center) * factor).astype(data.dtype)
         return FeatureMatrix(scaled, names)
-
-    @property
-    def _moves_zeros(self) -> bool:
-        return self.quantiles is not None or (self.center is not None and bool(self.center.any()))
 
     def takes(self, n_features: int) -> bool:
         return self.factor is None or len(self.factor) == n_features
@@ -156,8 +152,7 @@ def _shares(table: Array, quantiles: Array, unit: Array) -> Array:
     with np.errstate(over="ignore"):  # between subnormal numbers, where scikit-learn returns NaN
         slopes = (after - before) / np.where(above > below, above - below, np.inf)
     slopes, table = np.minimum(slopes, np.finfo(np.float64).max), table / unit
-    shares: Array = 0.5 * (slopes * (table - below) + before - (slopes * (above - table) - after))
-    return shares
+    return 0.5 * (slopes * (table - below) + before - (slopes * (above - table) - after))
 
 
 def _places(table: Array, quantiles: Array, stands_before: np.ufunc) -> Array:

@@ -53,12 +53,12 @@ def multiply_rows(rows: tuple[Array, Array, Array], table: Array) -> Array:
 
     indptr, indices, values = rows
     product = np.empty((len(indptr) - 1, table.shape[1]), table.dtype)
-    parts = _read_only(indptr[:-1], indptr[1:], indices, values, table)
+    parts = read_only(indptr[:-1], indptr[1:], indices, values, table)
     multiply_table(*parts, product, table.nbytes > _NEAR, False)
     return product
 
 
-def _read_only(*arrays: Array) -> list[Array]:
+def read_only(*arrays: Array) -> list[Array]:
     """Return read-only views, like memory-mapped arrays, so that loops have one type."""
     views = [array.view() for array in arrays]
     for view in views:
@@ -220,7 +220,7 @@ class SparseProducts:
         blocks = [(side.indptr[:-1], side.indptr[1:])] if cuts is None else list(pairwise(cuts))
 
         def one(rows: slice, block: tuple[Array, Array], adds: bool) -> None:
-            parts = _read_only(*(places[rows] for places in block), side.indices, self.values, table)
+            parts = read_only(*(places[rows] for places in block), side.indices, self.values, table)
             multiply_table(*parts, product[rows], not near, adds)
 
         for number, block in enumerate(blocks):

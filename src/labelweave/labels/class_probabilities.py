@@ -200,14 +200,7 @@ def _as_table(probabilities: Any) -> Array:
             f"The probabilities have shape {table.shape}; they must have shape (rows, classes), with at "
             "least one class."
         )
-    if table.dtype.kind == "f":
-        return table
-    try:
-        return table.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise ValueError(
-            f"The probabilities have entries that are not numbers ({error}); pass numbers from 0 to 1."
-        ) from None
+    return table if table.dtype.kind == "f" else table.astype(np.float64)
 
 
 def _refuse_row(row: int, values: Array, total: float) -> None:

@@ -460,7 +460,14 @@ def numbers_in(Y: Any) -> npt.NDArray[Any]:
         table = frame_values(Y) if is_frame(Y) else np.asarray(unmasked(Y))
         return table.astype(object).astype(float) if table.dtype.kind in "OU" else table
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(_why_no_table(error)) from None
+        if "inhomogeneous" in str(error):
+            raise ValueError(
+                "Y has rows of different lengths; pass a table of 0 and 1, or lists of tags (text, or sets "
+                "of numbers)."
+            ) from None
+        raise ValueError(
+            f"Y has entries that are not numbers ({error}). Use 0/1 or -1/1, and NaN where not observed."
+        ) from None
 
 
 def checked_table(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -472,15 +479,6 @@ def checked_table(table: npt.NDArray[Any]) -> npt.NDArray[Any]:
     if table.dtype.kind not in "iuf":
         raise ValueError(f"Y has type {table.dtype}. Use 0/1 or -1/1, and NaN where not observed.")
     return table
-
-
-def _why_no_table(error: Exception) -> str:
-    if "inhomogeneous" in str(error):
-        return (
-            "Y has rows of different lengths; pass a table of 0 and 1, or lists of tags (text, or sets of "
-            "numbers)."
-        )
-    return f"Y has entries that are not numbers ({error}). Use 0/1 or -1/1, and NaN where not observed."
 
 
 def words_on_no_negative(labels: LabelMatrix, *, in_all: bool = False) -> str | None:

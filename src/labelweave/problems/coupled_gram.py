@@ -90,8 +90,7 @@ class GramTerm:
         """Multiply an array of shape (n, ..., columns) by the kernel matrix."""
         xp = namespace(vectors)
         flat = self.gram.product(xp.reshape(vectors, (vectors.shape[0], -1)))
-        product: Array = xp.reshape(flat, vectors.shape)
-        return product
+        return xp.reshape(flat, vectors.shape)
 
 
 class CoupledGram:

@@ -185,8 +185,7 @@ def on_support(gram: Gram, free: RowsByLabels, boxed: RowsByLabels) -> RowsByLab
             break
         direction = residual + linear_algebra.like(new_size / np.maximum(size, 1e-30), direction) * direction
         size = new_size
-    near: Array = boxed + found
-    return near
+    return boxed + found
 
 
 def _column_sums(table: Array) -> Array:

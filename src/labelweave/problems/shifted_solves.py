@@ -37,7 +37,7 @@ class CholeskySolves:
     first_rest = 0.0
 
     def __init__(self, gram: StoredGram, workers: Workers) -> None:
-        self.gram, self.workers = gram, workers
+        self.gram, self.workers, self.near_product = gram, workers, gram.product
         xp = namespace(gram.table)
         self.buffer = xp.empty_like(gram.table)
         rounding = float(xp.finfo(gram.table.dtype).eps) * gram.n_rows
@@ -51,9 +51,6 @@ class CholeskySolves:
             self.factor = shifted_factor(self.buffer, penalty, self.workers)
             self._at = penalty
         return self.factor.solve(right)
-
-    def near_product(self, variables: Array) -> Array:
-        return self.gram.product(variables)
 
     def rest_product(self, variables: Array) -> Array:
         return variables
@@ -90,8 +87,7 @@ class SpectralSolves:
             return solution
         # in the null space of R the operator is the penalty alone
         solution -= turned / float(penalty)
-        whole: Array = right / float(penalty) + solution @ self.turn.T
-        return whole
+        return right / float(penalty) + solution @ self.turn.T
 
     def near_product(self, variables: Array) -> Array:
         turned = variables if self.turn is None else variables @ self.turn

@@ -153,14 +153,10 @@ class IndependentMargins(MarginDual):
         return found
 
     def measure(self, point: MarginPoint, block: int) -> tuple[float, float]:
-        return totals_of(self.in_use(point, block))
-
-    def in_use(self, point: MarginPoint, block: int) -> tuple[Array, Array]:
-        """Compute primal and dual value of each label at the current weights, two of shape (WIDTH,)."""
         value = point.intercepts[block]
         sums = self.sums(self.label_blocks[block], point.beta[block], point.weights[block], value)
         known = self.known_sums(block, point.beta[block])
-        return self._values(sums, value.astype(np.float64), point.moves.totals[block], known)
+        return totals_of(self._values(sums, value.astype(np.float64), point.moves.totals[block], known))
 
     def certify(self, point: MarginPoint, block: int) -> tuple[float, float]:
         return totals_of(self.exactly(point, block))

@@ -168,8 +168,7 @@ def _rows_to_visit(problem: BlockDual, state: BlockAscentState) -> Array:
     n_greedy = int(_GREEDY * n_visited)
     by_share = rows[np.argsort(-state.shares[rows], kind="stable")]
     others = state.generator.permutation(by_share[n_greedy:])[: n_visited - n_greedy]
-    chosen: Array = state.generator.permutation(np.concatenate([by_share[:n_greedy], others]))
-    return chosen
+    return state.generator.permutation(np.concatenate([by_share[:n_greedy], others]))
 
 
 def _n_visited(problem: BlockDual) -> int:

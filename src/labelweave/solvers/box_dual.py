@@ -268,8 +268,7 @@ class MeasuredSolver(Solver[BoxProblem, State]):
         return self.own.state_template(problem, state)
 
     def recover(self, problem: BoxProblem, state: State) -> State:
-        recover: State = self.own.recover(problem, state)
-        return recover
+        return self.own.recover(problem, state)
 
     def round(self, problem: BoxProblem, state: State) -> Round[State]:
         done = state.rounds

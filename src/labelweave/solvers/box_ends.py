@@ -78,7 +78,8 @@ def newton_steps(
     xp = namespace(boxed)
     farthest = _FARTHEST_STEP * max(0.0, float(xp.max(problem.upper)), -float(xp.min(problem.lower)))
     for _ in range(_MOST_NEWTON_STEPS):
-        free = _free(problem, point, scores, penalty)
+        wanted = point + (problem.targets - scores) / penalty
+        free = (wanted > problem.lower) & (wanted < problem.upper)
         counts = to_numpy(free).sum(axis=0)
         allowance -= problem.newton_work([int(counts[group].sum()) for group in problem.coupled_labels()])
         if allowance < 0:
@@ -97,11 +98,6 @@ def newton_steps(
     return best
 
 
-def _free(problem: FreeSystems, point: Array, scores: Array, penalty: float) -> Array:
-    wanted = point + (problem.targets - scores) / penalty
-    return (wanted > problem.lower) & (wanted < problem.upper)
-
-
 def _step(problem: FreeSystems, point: Array, scores: Array, free: Array) -> Array:
     """Set the others to the bounds indicated by their gradients, and solve for the free ones."""
     xp, is_free = namespace(point), to_numpy(free)
@@ -114,8 +110,7 @@ def _step(problem: FreeSystems, point: Array, scores: Array, free: Array) -> Arr
         labels = group[places]
         if len(rows):
             change[rows, labels] = _solution(problem.system(rows, labels), gradient[rows, labels])
-    moved: Array = xp.where(free, aim + like(change, aim), aim)
-    return moved
+    return xp.where(free, aim + like(change, aim), aim)
 
 
 def _solution(matrix: Array, right: Array) -> Array:

@@ -163,8 +163,7 @@ class State:
         State._kinds.update({_name(kind): kind for kind in kinds})
 
     def to_plain(self) -> dict[str, Any]:
-        plain: dict[str, Any] = _to_plain(self)
-        return plain
+        return _to_plain(self)
 
     @classmethod
     def from_plain(cls, plain: dict[str, Any]) -> Self:
@@ -328,19 +327,6 @@ def rounds_foreseen(gaps: Sequence[float], tol: float) -> float:
     return float(np.log(least[-1] / tol) / fall) if fall > 0 else np.inf
 
 
-def stream_of(generator: np.random.Generator) -> dict[str, Any]:
-    """Return the position of a random stream, as part of a state."""
-    stream: dict[str, Any] = dict(generator.bit_generator.state)
-    return stream
-
-
-def generator_at(stream: dict[str, Any]) -> np.random.Generator:
-    """Make a generator that continues from a position, without changing it."""
-    generator = np.random.default_rng(0)
-    generator.bit_generator.state = stream
-    return generator
-
-
 def _name(kind: type[Any]) -> str:
     """Return the full name of a class: one of a user's may have the short name of one of labelweave's."""
     return f"{kind.__module__}.{kind.__qualname__}"
@@ -357,7 +343,7 @@ def _to_plain(value: Any) -> Any:
     elif isinstance(value, Status):
         parts = {"name": value.name}
     elif isinstance(value, np.random.Generator):
-        parts = {"stream": stream_of(value)}
+        parts = {"stream": dict(value.bit_generator.state)}
     if parts is not None:
         return {_KIND: _name(type(value)), **_to_plain(parts)}
     if isinstance(value, dict):
@@ -385,7 +371,9 @@ def _made(kind: str, parts: dict[str, Any]) -> Any:
     if kind == _name(Status):
         return Status[parts["name"]]
     if kind == _name(np.random.Generator):
-        return generator_at(parts["stream"])
+        generator = np.random.default_rng(0)
+        generator.bit_generator.state = parts["stream"]
+        return generator
     if kind not in State._kinds:
         raise ValueError(f"The kind of state {kind!r} does not exist.")
     made = State._kinds[kind]

@@ -127,7 +127,8 @@ class BlockFrankWolfe(Solver[Any, PassState]):
     def round(self, problem: Any, state: PassState) -> Round[PassState]:
         if state.ended is not None:
             return Round(state, None, state.ended)
-        random = _random_at(state.stream)
+        random = np.random.RandomState(0)
+        random.set_state(state.stream)
         state, record, status = self.one_pass(problem, replace(state, rounds=state.rounds + 1), random)
         state = replace(state, stream=random.get_state(legacy=False))
         if record is not None:
@@ -171,9 +172,3 @@ class BlockFrankWolfe(Solver[Any, PassState]):
         problem.mend(state.point)
         trace = tuple(record for record in state.trace if record.iteration < state.rounds)
         return replace(state, trace=trace, ended=None)
-
-
-def _random_at(stream: dict[str, Any]) -> np.random.RandomState:
-    random = np.random.RandomState(0)
-    random.set_state(stream)
-    return random

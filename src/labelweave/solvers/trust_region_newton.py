@@ -143,8 +143,7 @@ class _Trusted:
 
 def _chosen(taken: npt.NDArray[np.bool_], there: Array, here: Array) -> Array:
     xp = namespace(here)
-    chosen: Array = xp.where(xp.asarray(taken, device=here.device), there, here)
-    return chosen
+    return xp.where(xp.asarray(taken, device=here.device), there, here)
 
 
 def _judged(problem: FactorProblem, now: _Trusted, step: TruncatedStep) -> tuple[_Trusted, bool]:

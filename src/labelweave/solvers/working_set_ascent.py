@@ -170,14 +170,12 @@ class _Visits:
 
         first_row, second = self.problem.kernel_row(first), -1
         if variance > 0:
-            second = choose_second(
-                first, first_row, self.problem.kernel_diagonal, self.gradients, self.bounds
-            )  # fmt: skip
+            diagonal = self.problem.kernel_diagonal
+            second = choose_second(first, first_row, diagonal, self.gradients, self.bounds)
         second_row = first_row if second < 0 else self.problem.kernel_row(second)
-        taken: tuple[bool, float, int] = take_step(
+        return take_step(
             first, second, first_row, second_row, variance, self.start, *box, self.moved, self.gradients
         )
-        return taken
 
 
 def _record(state: WorkingSetState, primal: float, dual: float, steps: int) -> TraceRecord:

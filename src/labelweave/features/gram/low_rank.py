@@ -106,15 +106,11 @@ def incomplete_cholesky(
         gram = source if isinstance(source, Gram) else StreamedGram(source, 0.0, np.float64, workers)
         rows = _RowsInMemory(gram, rank, workers)
     growing, generator = _GrowingFactor(rows, rank), np.random.default_rng(seed)
-    while growing.is_wanted():
-        candidates = _drawn(growing.odds(), generator)
+    while len(growing.active) < growing.most and (odds := growing.odds()).any():
+        count = min(_CANDIDATES, int(np.count_nonzero(odds)))
+        candidates = generator.choice(len(odds), count, p=odds / odds.sum())
         growing.extend(candidates, generator.random(len(candidates)))
     return growing.finished()
-
-
-def _drawn(odds: Array, generator: np.random.Generator) -> Array:
-    count = min(_CANDIDATES, int(np.count_nonzero(odds)))
-    return generator.choice(len(odds), count, p=odds / odds.sum())
 
 
 class _GrowingFactor:
@@ -130,9 +126,6 @@ class _GrowingFactor:
     def odds(self) -> Array:
         """Return the residual diagonal, 0 where it is rounding."""
         return np.where(self.is_open & (self.left > self.smallest_pivot), self.left, 0.0)
-
-    def is_wanted(self) -> bool:
-        return bool(len(self.active) < self.most and self.odds().sum() > 0)
 
     def extend(self, candidates: Array, thresholds: Array) -> None:
         known = self.rows.known(candidates).astype(np.float64)

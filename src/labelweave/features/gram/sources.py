@@ -79,8 +79,7 @@ class KernelSource:
 def kernel_source(kernel: Kernel, features: FeatureMatrix) -> GramSource:
     """Return the entries of the kernel matrix of rows, in memory or on a cluster."""
     if features.is_distributed:
-        made: GramSource = features.matrix_apart(kernel)
-        return made
+        return features.matrix_apart(kernel)
     return KernelSource(kernel, features)
 
 

@@ -111,8 +111,7 @@ class StreamedGram(Gram):
             return total
 
         sums = self.workers.map(one, list(range(_LANES)))
-        product: Array = sum(sums[1:], self.constant * xp.sum(vectors, axis=0) + sums[0])
-        return product
+        return sum(sums[1:], self.constant * xp.sum(vectors, axis=0) + sums[0])
 
     def _block_side(self, dtype: npt.DTypeLike) -> int:
         # a block of values needs memory for a second one while it is computed; the memory of a lane does not

@@ -444,5 +444,4 @@ def _times(features: FeatureMatrix, factors: Array) -> FeatureMatrix:
 
 def _column(features: FeatureMatrix, feature: int) -> Array:
     table = features.data[:, [feature]].toarray() if features.is_sparse else features.data
-    column: Array = table[:, 0 if features.is_sparse else feature]
-    return column
+    return table[:, 0 if features.is_sparse else feature]

@@ -135,8 +135,7 @@ class ForestKernel(Kernel):
         forest = self._grown()
 
         def leaves(part: FeatureMatrix) -> Array:
-            made: Array = part.once(("leaves", forest), lambda: placed(forest.leaves(to_numpy(part.data))))
-            return made
+            return part.once(("leaves", forest), lambda: placed(forest.leaves(to_numpy(part.data))))
 
         left, right = leaves(rows), leaves(columns)
         kind = value_type(rows, columns)

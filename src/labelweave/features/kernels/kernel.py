@@ -344,8 +344,7 @@ class _TwoKernels(_Composed):
         self.right = right
 
     def _block(self, rows: FeatureMatrix, columns: FeatureMatrix) -> Array:
-        values: Array = self._join(self.left._block(rows, columns), self.right._block(rows, columns))
-        return values
+        return self._join(self.left._block(rows, columns), self.right._block(rows, columns))
 
     def _diagonal(self, rows: FeatureMatrix) -> Array:
         return np.asarray(self._join(self.left._diagonal(rows), self.right._diagonal(rows)))

@@ -83,13 +83,11 @@ def as_type(table: Array, dtype: Any) -> Array:
         return table.astype(dtype, copy=False)
     xp = namespace(table)
     own = getattr(xp, np.dtype(dtype).name) if isinstance(dtype, type | np.dtype) else dtype
-    converted: Array = xp.astype(table, own, copy=False)
-    return converted
+    return xp.astype(table, own, copy=False)
 
 
 def copied(table: Array) -> Array:
-    copy: Array = table.copy() if is_numpy(table) else namespace(table).asarray(table, copy=True)
-    return copy
+    return table.copy() if is_numpy(table) else namespace(table).asarray(table, copy=True)
 
 
 def contiguous(table: Array) -> Array:
@@ -113,8 +111,7 @@ def like(values: Array, table: Array) -> Array:
 def _moved(values: Array, home: Home, dtype: Any = None) -> Array:
     is_plain = values.flags.carray and min(values.strides, default=0) >= 0  # PyTorch takes no others
     readable = values if is_plain else np.array(values, order="C")
-    made: Array = home.xp.asarray(readable, dtype=dtype, device=home.device)
-    return made
+    return home.xp.asarray(readable, dtype=dtype, device=home.device)
 
 
 def placed(values: Array) -> Array:
@@ -127,8 +124,7 @@ def empty(shape: tuple[int, ...], dtype: npt.DTypeLike) -> Array:
     home = HOME.get()
     if home is None:
         return np.empty(shape, dtype)
-    made: Array = home.xp.empty(shape, dtype=getattr(home.xp, np.dtype(dtype).name), device=home.device)
-    return made
+    return home.xp.empty(shape, dtype=getattr(home.xp, np.dtype(dtype).name), device=home.device)
 
 
 def numpy_type(table: Any) -> np.dtype[Any]:
@@ -161,8 +157,7 @@ def block_of(table: Array, rows: Array, columns: Array) -> Array:
 def taken(table: Array, which: Array, axis: int) -> Array:
     places = np.flatnonzero(which) if which.dtype == bool else which
     xp = namespace(table)
-    taken: Array = xp.take(table, xp.asarray(places, device=table.device), axis=axis)
-    return taken
+    return xp.take(table, xp.asarray(places, device=table.device), axis=axis)
 
 
 def inner_product(left: Array, right: Array) -> float:
@@ -257,8 +252,7 @@ class _Library:
 
     @cached_property
     def _parts(self) -> list[Any]:
-        found: list[Any] = ThreadpoolController().select(user_api="blas").lib_controllers  # one millisecond
-        return found
+        return ThreadpoolController().select(user_api="blas").lib_controllers  # one millisecond
 
     def _set(self, threads: list[int]) -> None:
         for part, number in zip(self._parts, threads, strict=True):

@@ -55,8 +55,7 @@ class DenseCovariance(LabelCovariance):
         if workers is None:
             return vectors @ matrix
         flat = workers.matmul(xp.reshape(vectors, (-1, self.n_labels)), matrix)
-        product: Array = xp.reshape(flat, vectors.shape)
-        return product
+        return xp.reshape(flat, vectors.shape)
 
     def shrink(self, amount: float) -> DenseCovariance:
         check_amount(amount)
@@ -205,13 +204,11 @@ class FactorCovariance(LabelCovariance):
             product = self._through_root(flat, _factor_like(self._root, vectors), workers)
             if self.own_variance.any():
                 product += flat * own
-        result: Array = xp.reshape(product, vectors.shape)
-        return result
+        return xp.reshape(product, vectors.shape)
 
     def _through_root(self, flat: Array, root: Any, workers: Workers) -> Array:
         if not sp.issparse(root):
-            through: Array = (flat @ root) @ root.T
-            return through
+            return (flat @ root) @ root.T
         product, root, turned = np.empty(flat.shape, root.dtype), sp.csr_array(root), sp.csr_array(root.T)
 
         def one(rows: slice) -> None:
@@ -242,8 +239,7 @@ class FactorCovariance(LabelCovariance):
         xp, root = namespace(vectors), _factor_like(root, vectors)
         mixed = xp.reshape(vectors, (-1, self.n_labels)) @ root
         mixed = product(xp.reshape(mixed, (*vectors.shape[:-1], root.shape[1])))
-        result: Array = xp.reshape(xp.reshape(mixed, (-1, root.shape[1])) @ root.T, vectors.shape)
-        return result
+        return xp.reshape(xp.reshape(mixed, (-1, root.shape[1])) @ root.T, vectors.shape)
 
     def shrink(self, amount: float) -> FactorCovariance:
         check_amount(amount)

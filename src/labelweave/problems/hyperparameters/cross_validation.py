@@ -182,13 +182,11 @@ class CrossValidationLikelihood(Criterion):
         change = residual + system.curve_all(problem.product(residual, self.every))
         along, square = inner_products(system.panels, (change, residual), (change, change))
         lengths = np.divide(along, square, out=np.zeros_like(along), where=square > 0)
-        adjoint: Array = sources - solution - linear_algebra.like(lengths[:, None], residual) * residual
-        return adjoint
+        return sources - solution - linear_algebra.like(lengths[:, None], residual) * residual
 
     def _by_fit(self, vectors: Array) -> Array:
         shape = (vectors.shape[0], self.data.held_out.shape[1], -1)
-        found: Array = namespace(vectors).reshape(vectors, shape)
-        return found
+        return namespace(vectors).reshape(vectors, shape)
 
     def _by_prior(
         self, prior: ScorePrior, problem: KernelLikelihood, pair: tuple[Array, Array]

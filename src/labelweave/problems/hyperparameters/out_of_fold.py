@@ -158,12 +158,10 @@ class OutOfFoldRidge:
             out_of_fold = _one_by_one(maker, residuals, missing)
         else:
             out_of_fold = _together(maker, weighted, residuals, missing, folds)
-        scores: RowsByLabels = (weighted - out_of_fold) / self.roots[:, None]
-        return scores
+        return (weighted - out_of_fold) / self.roots[:, None]
 
     def _shares(self, penalty: float) -> Floats:
-        shares: Floats = self.eigenvalues / (self.eigenvalues + penalty)
-        return shares
+        return self.eigenvalues / (self.eigenvalues + penalty)
 
     def _residuals(self, weighted: Array, penalty: float) -> Array:
         residuals: Array = weighted - np.outer(self.unit, self.unit @ weighted)
@@ -193,8 +191,7 @@ class OutOfFoldFactorRidge(OutOfFoldRidge):
 
     @cached_property
     def _square(self) -> Array:
-        square: Array = self._projected.T @ self._projected
-        return square
+        return self._projected.T @ self._projected
 
     def use_products(self, products: Array) -> None:
         """Take the weighted inner products of the factor's columns, (r, r), as computed elsewhere."""
@@ -210,8 +207,7 @@ class OutOfFoldFactorRidge(OutOfFoldRidge):
     @cached_property
     def vectors(self) -> Array:
         eigenvalues, right = self._spectrum
-        vectors: Array = self._projected @ (right / like(np.sqrt(eigenvalues), right)[None, :])
-        return vectors
+        return self._projected @ (right / like(np.sqrt(eigenvalues), right)[None, :])
 
     def coefficients(self, targets: RowsByLabels, penalty: float) -> tuple[Floats, Floats]:
         """Fit all rows: scores are ``f @ coefficients + intercepts`` for the row f of F, (r, L) and (L,)."""

@@ -134,10 +134,7 @@ class DenseEntries(WeighedColumns):
 
         def curve(direction: Array) -> Array:
             bent: Array = namespace(direction).empty_like(direction)
-            forth, back = (
-                linear_algebra.as_type(across, direction.dtype),
-                linear_algebra.as_type(fixed, direction.dtype),
-            )
+            forth, back = (linear_algebra.as_type(part, direction.dtype) for part in (across, fixed))
 
             def bend(block: slice) -> None:
                 bent[block, ...] = (curvature(block) * (direction[block, ...] @ forth)) @ back
@@ -178,13 +175,11 @@ class DenseEntries(WeighedColumns):
             return kept[block.start]
 
         def matmul(right: Array) -> Array:
-            product: Array = xp.concat(self.workers.map(lambda block: weighted(block) @ right, self.blocks))
-            return product
+            return xp.concat(self.workers.map(lambda block: weighted(block) @ right, self.blocks))
 
         def adjoint(left: Array) -> Array:
             parts = self.workers.map(lambda block: weighted(block).T @ left[block, ...], self.blocks)
-            total: Array = sum(parts[1:], parts[0])
-            return total
+            return sum(parts[1:], parts[0])
 
         def conjugate(share: float) -> float:
             def losses(block: slice) -> float:
@@ -284,10 +279,8 @@ class ShiftedEntries(WeighedColumns):
     def __post_init__(self) -> None:
         entries = self.entries
         self.shape, self.is_quadratic, self.least = entries.shape, entries.is_quadratic, entries.least
-        self.has_uniform_curvature, self.column_weights = (
-            entries.has_uniform_curvature,
-            entries.column_weights,
-        )
+        self.has_uniform_curvature = entries.has_uniform_curvature
+        self.column_weights = entries.column_weights
 
     @cached_property
     def transposed(self) -> ShiftedEntries:

@@ -100,8 +100,7 @@ class EntryLoss(OwnParameters, ABC):
         themselves.  For the scores see :meth:`value`.
         """
         ones = namespace(scores).ones_like(scores)
-        difference: Array = self.value(-ones, scores) - self.value(ones, scores)
-        return difference
+        return self.value(-ones, scores) - self.value(ones, scores)
 
 
 class SquaredEntryLoss(EntryLoss):
@@ -118,8 +117,7 @@ class SquaredEntryLoss(EntryLoss):
         return scores - as_type(signs > 0, scores.dtype)
 
     def curvature(self, signs: Array, scores: Array) -> Array:
-        ones: Array = namespace(scores).ones_like(scores)
-        return ones
+        return namespace(scores).ones_like(scores)
 
     def conjugate(self, signs: Array, gradients: Array) -> Array:
         return gradients * (0.5 * gradients + as_type(signs > 0, gradients.dtype))
@@ -163,8 +161,7 @@ class SquaredHingeEntryLoss(EntryLoss):
     @staticmethod
     def _short(signs: Array, scores: Array) -> Array:
         xp, short = namespace(scores), 1.0 - signs * scores
-        positive: Array = xp.maximum(short, xp.zeros_like(short))
-        return positive
+        return xp.maximum(short, xp.zeros_like(short))
 
     def curvature(self, signs: Array, scores: Array) -> Array:
         return as_type(signs * scores < 1.0, scores.dtype)
@@ -215,23 +212,20 @@ def _entropy(shares: Array) -> Array:
     if is_numpy(shares):
         return np.asarray(special.xlogy(shares, shares))
     xp = namespace(shares)
-    found: Array = shares * xp.log(xp.where(shares > 0, shares, xp.ones_like(shares)))
-    return found
+    return shares * xp.log(xp.where(shares > 0, shares, xp.ones_like(shares)))
 
 
 def _expit(values: Array) -> Array:
     if is_numpy(values):
         return np.asarray(special.expit(values))
-    share: Array = namespace(values).exp(-_log_one_plus_exp(-values))
-    return share
+    return namespace(values).exp(-_log_one_plus_exp(-values))
 
 
 def _log_one_plus_exp(values: Array) -> Array:
     if is_numpy(values):
         return np.asarray(np.logaddexp(0.0, values))
     xp = namespace(values)
-    logarithms: Array = xp.logaddexp(xp.zeros_like(values), values)
-    return logarithms
+    return xp.logaddexp(xp.zeros_like(values), values)
 
 
 ENTRY_LOSSES: dict[str, type[EntryLoss]] = {

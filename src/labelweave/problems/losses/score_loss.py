@@ -235,8 +235,7 @@ class ColumnsLoss:
 def _are_own(table: Array, codes: Array) -> Array:
     """Mark the class of each row, in the array library of ``table``: shape (n, 1, C)."""
     marks = np.arange(table.shape[2]) == codes[:, None, None]
-    made: Array = namespace(table).asarray(marks, device=table.device)
-    return made
+    return namespace(table).asarray(marks, device=table.device)
 
 
 def _of_classes(scores: Array, codes: Array) -> tuple[Array, Array, Array, Array]:

@@ -7,11 +7,8 @@ from labelweave.problems.structured_margin.clique_features import joined_feature
 from labelweave.problems.structured_margin.growth import MOST_CANDIDATES as MOST_CANDIDATES
 from labelweave.problems.structured_margin.growth import GrowingMargin as GrowingMargin
 from labelweave.problems.structured_margin.growth import all_cliques as all_cliques
-from labelweave.problems.structured_margin.growth import grown_cliques as grown_cliques
 from labelweave.problems.structured_margin.growth import n_cliques as n_cliques
-from labelweave.problems.structured_margin.growth import pair_scores as pair_scores
 from labelweave.problems.structured_margin.growth import round_graph as round_graph
-from labelweave.problems.structured_margin.growth import violations as violations
 from labelweave.problems.structured_margin.label_sets import LARGEST_WIDTH as LARGEST_WIDTH
 from labelweave.problems.structured_margin.label_sets import SET_LOSSES as SET_LOSSES
 from labelweave.problems.structured_margin.label_sets import set_losses as set_losses

@@ -83,11 +83,6 @@ def joined_features(
     return FeatureMatrix(joined), dict(zip([(), *cliques], spans, strict=True))
 
 
-def column_parts(n_labels: int, cliques: Sequence[tuple[int, ...]]) -> list[tuple[int, ...]]:
-    """Return the clique of each column of weights, ``()`` for those of labels."""
-    return [()] * n_labels + [clique for clique in cliques for _ in range(1 << len(clique))]
-
-
 def column_masks(n_features: int, blocks: Blocks, parts: Sequence[tuple[int, ...]]) -> Array:
     """Return which features (d, columns) the weights of each column multiply."""
     masks = np.zeros((n_features, len(parts)))

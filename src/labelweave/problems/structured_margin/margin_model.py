@@ -95,9 +95,6 @@ class StructuredRows:
     def arrays_of(self, rows: slice | Array) -> MarginRows:
         return MarginRows._make(part[rows] for part in self.arrays)
 
-    def arrays_with(self, targets: RowsByLabels) -> MarginRows:
-        return self.arrays._replace(targets=targets)
-
     def clamp(self) -> npt.NDArray[np.int8]:
         """Return the observed labels (n, L), -1 where unobserved."""
         return np.where(self.arrays.observed == 1, self.arrays.targets, -1).astype(np.int8)
@@ -123,11 +120,6 @@ class StructuredRows:
             sums += self.products.data[rows].T @ changes
         else:
             add_rows(rows, *self._sparse, changes, sums)
-
-    def transposed_product(self, moments: Array) -> Array:
-        """Multiply the rows' weighted moments (n, p) by the features."""
-        moments *= self.arrays.weights[:, None]
-        return np.asarray(self.products.data.T @ moments)
 
 
 class WorstLabelings(NamedTuple):
@@ -196,7 +188,8 @@ class DualMoments(NamedTuple):
         return self._sums(moments)
 
     def _sums(self, moments: Array, part: tuple[int, ...] = ()) -> Array:
-        sums = self.data.transposed_product(moments) / self.alpha
+        moments *= self.data.arrays.weights[:, None]
+        sums = np.asarray(self.data.products.data.T @ moments) / self.alpha
         if self.data.blocks is not None:
             sums *= clique_features.column_masks(len(sums), self.data.blocks, [part])
         return np.asarray(sums)
@@ -253,8 +246,6 @@ def _starts(parts: Any) -> Array:
 
 class RidgePenalty:
     """Half the squared weights."""
-
-    rounds, n_rounds = np.zeros(0, np.int64), 0
 
     def __init__(self, n_cliques: int) -> None:
         self.n_cliques = n_cliques

@@ -112,7 +112,8 @@ class StructuredMargin:
             self.steps = set_steps(self.graph)
         self.n_rows = self.data.n_rows
         if (blocks := self.data.blocks) is not None:
-            parts = clique_features.column_parts(self.data.n_labels, self.graph.cliques)
+            own = [clique for clique in self.graph.cliques for _ in range(1 << len(clique))]
+            parts = [()] * self.data.n_labels + own  # the clique of each column, none for those of labels
             self.masks = clique_features.column_masks(self.data.n_features, blocks, parts)
             self.shares = clique_features.column_squares(self.data.products, blocks, parts)
 
@@ -140,7 +141,7 @@ class StructuredMargin:
 
         scores, n_labels = products * point.scales, self.data.n_labels
         unary, rest = np.empty((len(rows), n_labels)), np.empty(len(rows))
-        add_costs(rows, self.data.arrays_with(point.targets), self.layout, scores, unary, rest)
+        add_costs(rows, self.data.arrays._replace(targets=point.targets), self.layout, scores, unary, rest)
         if self.layout.loss:
             labels, values = worst_label_sets(self.steps, self.data.loss, rows, self.data.arrays, scores)
             return WorstLabelings(labels, np.maximum(0.0, values + rest), np.zeros(len(rows)))
@@ -299,7 +300,7 @@ class StructuredMargin:
             scales = scales * share
             products = np.divide(products, share, out=np.zeros_like(products), where=share > 0.0)
         block = RowBlock(rows, labelings, products, data.gram(rows), np.zeros_like(products))
-        arrays = data.arrays_with(point.targets)
+        arrays = data.arrays._replace(targets=point.targets)
         ascend_rows(block, arrays, self.layout, point.dual, scales, self.alpha, point.gaps)
         point.gaps[rows] += missed
         data.add(rows, block.changes, point.sums)
