@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import reduce
 from numbers import Integral, Real
 from operator import add
@@ -224,8 +224,9 @@ class KernelClassifier(LabelClassifier):
         return isinstance(self.kernel, str) and self.kernel == ARD
 
     @property
-    def _kernel_of_name(self) -> Any:
-        return "rbf" if self._has_widths else self.kernel
+    def _kernels(self) -> Sequence[Any]:
+        is_list = isinstance(self.kernel, list | tuple)
+        return self.kernel if is_list else ["rbf" if self._has_widths else self.kernel]
 
     @property
     def _search(self) -> HyperparameterSearch | None:
@@ -260,9 +261,7 @@ class KernelClassifier(LabelClassifier):
     def _usual_kernel(self, features: FeatureMatrix) -> Kernel:
         """Return the kernel with its starting parameters, or the sum of several."""
         gamma: Any = self.gamma if isinstance(self.gamma, Real) or self.gamma == "auto" else "scale"
-        kernels = self.kernel if isinstance(self.kernel, list | tuple) else [self._kernel_of_name]
-        made = (make_kernel(kernel, gamma) for kernel in kernels)
-        return reduce(add, made).resolved(features)
+        return reduce(add, (make_kernel(kernel, gamma) for kernel in self._kernels)).resolved(features)
 
     def _forget_expansion(self, *more: str) -> None:
         for name in ("scorer_", "coef_", "dual_coef_", "support_", "support_vectors_", "kernel_", *more):

@@ -358,8 +358,7 @@ class KernelProbabilities(KernelClassifier):
             self._read_kernel(features, seed)
             return [None]
         gamma = paper_gamma(features) if self.gamma is None else self.gamma
-        given = self.kernel if isinstance(self.kernel, list | tuple) else [self._kernel_of_name]
-        kernels = [make_kernel(kernel, gamma).resolved(features) for kernel in given]
+        kernels = [make_kernel(kernel, gamma).resolved(features) for kernel in self._kernels]
         for kernel in kernels:
             self._check_kernel(kernel, features, seed)
         return list(kernels)

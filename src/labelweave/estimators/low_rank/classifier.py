@@ -297,7 +297,9 @@ class LowRankClassifier(KernelClassifier):
         data = LowRankData(labels, weights, explicit, source, factors, self.label_covariance_, known)
         workers = Workers(effective_n_jobs(self.n_jobs))
         with workers.running(), journal.going_on():
-            progress = FitProgress(self, arguments, self._most_subtasks())
+            fits = None if self.penalty == "trace_bound" else self._most_fits()
+            most = None if fits is None else fits + self.max_iter + self._most_learned
+            progress = FitProgress(self, arguments, most)
             # weights of entries include those of their signs
             negative = 1.0 if factors is not None or by_sign is None else float(by_sign[1][0])
             settings = self._settings(data, negative, workers, seed, progress, journal)
@@ -327,10 +329,6 @@ class LowRankClassifier(KernelClassifier):
     def _ranks(self) -> RankSearch | None:
         """The search for rank and lambda; None if they are given."""
         return self.rank if isinstance(self.rank, RankSearch) else None
-
-    def _most_subtasks(self) -> int | None:
-        fits = None if self.penalty == "trace_bound" else self._most_fits()
-        return None if fits is None else fits + self.max_iter + self._most_learned
 
     def _most_fits(self) -> int | None:
         return 0 if self._ranks is None else RankChoice(self, self._ranks).most_fits()
