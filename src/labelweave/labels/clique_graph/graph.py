@@ -141,6 +141,7 @@ class CliqueGraph:
 
     @property
     def n_cliques(self) -> int:
+        """The number of cliques."""
         return len(self.cliques)
 
     @property
