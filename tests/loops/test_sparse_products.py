@@ -5,7 +5,7 @@ import pytest
 from numba import njit
 from numba.core.errors import TypingError
 
-from labelweave.features.sparse_products import _read_only
+from labelweave.features.sparse_products import read_only
 from labelweave.foundation.loops import sparse_products
 from labelweave.foundation.loops.sparse_products import WIDTH
 from reference import margin_twins
@@ -31,7 +31,7 @@ def _ends(indptr):
 
 def _multiply(*arguments):
     *arrays, products, far, adds = arguments
-    sparse_products.multiply_table(*_read_only(*arrays), products, far, adds)  # as the library calls it
+    sparse_products.multiply_table(*read_only(*arrays), products, far, adds)  # as the library calls it
 
 
 @pytest.mark.parametrize("number", [np.float32, np.float64])
