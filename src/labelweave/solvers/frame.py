@@ -177,8 +177,8 @@ class State:
 class Round(NamedTuple, Generic[AnyState]):
     """The result of a round.
 
-    record: the measurements after it, without iteration and time, which the frame sets; with a primal value
-        of NaN it is an estimate, passed to callbacks but not stored in the trace.
+    state: after the round, with one more in ``rounds``.
+    record: the measurements after it, without iteration and time; with a primal of NaN not kept in the trace.
     status: why to stop, or None.
     answer: the solution, if the round has computed it when it stops.
     """
