@@ -10,9 +10,7 @@ import dis
 import sys
 from collections.abc import Callable
 from importlib import import_module
-from importlib.abc import InspectLoader
 from itertools import pairwise
-from types import CodeType
 from typing import Any, cast
 
 _LIBRARY = __name__.partition(".")[0]
@@ -40,8 +38,8 @@ def exported(package: str) -> dict[str, str]:
     They are read from its compiled code, also where imports stand below ``TYPE_CHECKING``: no other list of
     names is needed, nor the source.
     """
-    loader = cast(InspectLoader, import_module(package).__loader__)
-    homes, steps = {}, list(dis.get_instructions(cast(CodeType, loader.get_code(package))))
+    code = cast(Any, import_module(package).__loader__).get_code(package)
+    homes, steps = {}, list(dis.get_instructions(code))
     for step, after in pairwise(steps):
         if step.opname == "IMPORT_NAME":
             module = step.argval

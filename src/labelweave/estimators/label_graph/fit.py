@@ -19,7 +19,7 @@ from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
-from labelweave.foundation.config import note_interrupt
+from labelweave.foundation.config import interrupts_later, note_interrupt, was_interrupted
 from labelweave.foundation.sklearn_compat import Interval
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
@@ -293,14 +293,16 @@ class GraphFit:
             last_label = max((max(clique) for cliques in known.cliques for clique in cliques), default=0)
             start = solver.continued(problem, known) if last_label < data.labels.n_labels else None
         result, state = self.journal.run("graph", solver, problem, start, on_check)
-        if not state.reason and len(state.records) < len(state.cliques):  # interrupted before its end
-            state = solver.noted(problem, state, result.trace[-1])
-        reason = _INTERRUPTED if result.status is Status.INTERRUPTED else state.reason
-        graph, _ = round_graph(data.labels.n_labels, state.cliques)
-        timed, gap = _timed(state, result), math.nan
-        if reason != _INTERRUPTED:
-            gap = _relaxation_gap(problem, problem.at(state.cliques), state.inner.point, result)
-        return FittedGraph(graph, state.inner.point.weights(), result, timed, reason, gap)
+        with interrupts_later():
+            if not state.reason and len(state.records) < len(state.cliques):  # interrupted before its end
+                state = solver.noted(problem, state, result.trace[-1])
+            reason = _INTERRUPTED if result.status is Status.INTERRUPTED else state.reason
+            graph, _ = round_graph(data.labels.n_labels, state.cliques)
+            timed, gap = _timed(state, result), math.nan
+            if reason != _INTERRUPTED:
+                gap = _relaxation_gap(problem, problem.at(state.cliques), state.inner.point, result)
+            found = FittedGraph(graph, state.inner.point.weights(), result, timed, reason, gap)
+        return _interrupted(found) if was_interrupted() else found
 
     def _growing(
         self, data: GraphData, state_problem: Callable[..., StructuredMargin],
@@ -321,8 +323,8 @@ class GraphFit:
         if self.growth.early_stopping:
             count = int(np.argmin([record.held_out_loss for record in rounds]))
             rounds, part = rounds[: count + 1], part._replace(reason=_CHOSEN)
-        graph, penalty = round_graph(data.labels.n_labels, tuple(record.cliques for record in rounds))
         try:
+            graph, penalty = round_graph(data.labels.n_labels, tuple(record.cliques for record in rounds))
             whole = part.followed_by(self.given(data, graph, penalty=penalty))
         except KeyboardInterrupt as interrupt:
             note_interrupt(interrupt)
