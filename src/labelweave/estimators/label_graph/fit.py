@@ -266,8 +266,7 @@ class GraphFit:
             refitted = fitted.followed_by(self.given(data, fitted.graph, stage="refit"))
             return refitted._replace(relaxation_gap=fitted.relaxation_gap)
         except KeyboardInterrupt as interrupt:
-            note_interrupt(interrupt)
-            return _interrupted(fitted)
+            return _interrupted(fitted, interrupt)
 
     def _grown(
         self, data: GraphData, on_round: Callable[[Any], bool], others: GraphData | None = None
@@ -302,7 +301,7 @@ class GraphFit:
             if reason != _INTERRUPTED:
                 gap = _relaxation_gap(problem, problem.at(state.cliques), state.inner.point, result)
             found = FittedGraph(graph, state.inner.point.weights(), result, timed, reason, gap)
-        return _interrupted(found) if was_interrupted() else found
+        return _interrupted(found, KeyboardInterrupt()) if was_interrupted() else found
 
     def _growing(
         self, data: GraphData, state_problem: Callable[..., StructuredMargin],
@@ -327,8 +326,7 @@ class GraphFit:
             graph, penalty = round_graph(data.labels.n_labels, tuple(record.cliques for record in rounds))
             whole = part.followed_by(self.given(data, graph, penalty=penalty))
         except KeyboardInterrupt as interrupt:
-            note_interrupt(interrupt)
-            return _interrupted(part)
+            return _interrupted(part, interrupt)
         return whole._replace(reason=_INTERRUPTED) if whole.is_interrupted else whole
 
 
@@ -340,9 +338,9 @@ def _relaxation_gap(
     return relative_gap(last.primal, growing.relaxed_bound(problem, point, last.dual))
 
 
-def _interrupted(fitted: FittedGraph) -> FittedGraph:
-    result = replace(fitted.result, status=Status.INTERRUPTED)
-    return fitted._replace(result=result, reason=_INTERRUPTED)
+def _interrupted(fitted: FittedGraph, caught: KeyboardInterrupt) -> FittedGraph:
+    note_interrupt(caught)
+    return fitted._replace(result=replace(fitted.result, status=Status.INTERRUPTED), reason=_INTERRUPTED)
 
 
 def _timed(state: GrowthState, result: SolverResult) -> tuple[GraphRecord, ...]:
