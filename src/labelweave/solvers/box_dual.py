@@ -239,6 +239,11 @@ def dual_value_above(terms: BoxTerms, near: RowsByLabels, scores: RowsByLabels, 
     return inner_product(terms.targets - scores, boxed) + inner_product(near, scores) / 2
 
 
+def _protect(problem: BoxTerms) -> None:
+    for array in (problem.targets, problem.lower, problem.upper):
+        array.flags.writeable = False
+
+
 class MeasuredSolver(Solver[BoxProblem, State]):
     """Run a user's solver that returns dual variables (n, L), to a tolerance and limit that are passed to it.
 
@@ -257,8 +262,7 @@ class MeasuredSolver(Solver[BoxProblem, State]):
     def start(self, problem: BoxProblem, dual: RowsByLabels | None = None) -> State:
         """Start at dual variables (n, L), by default those of the solver."""
         own: Any = self.own
-        for array in (problem.targets, problem.lower, problem.upper):
-            array.flags.writeable = False
+        _protect(problem)
         state = own.start(problem) if dual is None else own.start(problem, self._variables(problem, dual))
         if not isinstance(state, State):
             raise TypeError(f"{self.name}.start returned a {type(state).__name__}; it must return a State.")
@@ -272,6 +276,7 @@ class MeasuredSolver(Solver[BoxProblem, State]):
 
     def round(self, problem: BoxProblem, state: State) -> Round[State]:
         done = state.rounds
+        _protect(problem)  # of a run that continues too
         found = checked_round(self.own, self.own.round(problem, state))
         if found.status is None and found.state.rounds != done + 1:
             raise ValueError(
@@ -281,9 +286,8 @@ class MeasuredSolver(Solver[BoxProblem, State]):
         if found.status not in MEASURED:
             return found
         answer = self._answer(problem, found.state, found.status) if found.answer is None else found.answer
-        record, status, settled = self._measured(
-            problem, answer, None if found.status is Status.CONVERGED else Status.SETTLED
-        )
+        otherwise = None if found.status is Status.CONVERGED else Status.SETTLED
+        record, status, settled = self._measured(problem, answer, otherwise)
         return found._replace(record=record, status=status, answer=settled)
 
     def certify(self, problem: BoxProblem, state: State, status: Status) -> Certificate:

@@ -314,10 +314,8 @@ def _check_loss(loss: EntryLoss, scales: tuple[float, ...], *, has_gap: bool) ->
                 _check_conjugate(loss, signs, scores)
     _check_unobserved(loss)
     level: Any = loss.threshold
-    is_number = isinstance(level, Real)
-    require(
-        is_number and np.isfinite(float(level)), f"{name}.threshold is {level!r}; it must be a finite number."
-    )
+    is_finite = isinstance(level, Real) and bool(np.isfinite(float(level)))
+    require(is_finite, f"{name}.threshold is {level!r}; it must be a finite number.")
     _check_stored(loss, f"{name}.value, loaded from a model file,")
 
 
