@@ -68,9 +68,8 @@ print(labelweave.MaxMarginClassifier().fit(X, X[:, :2]).predict(X[:2]).tolist())
         [sys.executable, "-c", script],
         capture_output=True, text=True, check=True, env=os.environ | {"PYTHONPATH": str(tmp_path)},
     )  # fmt: skip
-    first, second = done.stdout.splitlines()
-    assert first == f"{package / '__init__.pyc'} {len(labelweave.__all__)}"
-    assert second == "[[1, 0], [0, 1]]"
+    found = f"{package / '__init__.pyc'} {len(labelweave.__all__)}"
+    assert done.stdout.splitlines() == [found, "[[1, 0], [0, 1]]"]
 
 
 def test_private_names_of_scikit_learn_are_imported_in_one_place():

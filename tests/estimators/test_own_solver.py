@@ -53,8 +53,7 @@ def test_rows_whose_kernel_matrix_is_not_kept_give_the_same():
 
 
 def test_features_of_zero():
-    model = MaxMarginClassifier(solver=Fista(), fit_intercept=False).fit(np.zeros((60, 2)), Y)
-    assert model.converged_
+    assert MaxMarginClassifier(solver=Fista(), fit_intercept=False).fit(np.zeros((60, 2)), Y).converged_
 
 
 def test_sparse_rows_of_many_features():

@@ -13,6 +13,8 @@ Predictions are labels or classes and must be equal everywhere: no score of the 
 """
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import make_model_fixtures as written
@@ -27,6 +29,13 @@ INDEX = json.loads((FOLDER / "index.json").read_text())
 ENTRIES = INDEX["models"]
 ROUNDING = 1e-13  # of the greatest score; 1e-14 with other instruction sets of linear algebra and loops
 models = pytest.mark.parametrize("name", ENTRIES)
+
+
+def test_a_new_process_reads_every_file():
+    script = "import labelweave, sys; print(len([labelweave.load(path) for path in sys.argv[1:]]))"
+    paths = [str(FOLDER / f"{name}.lw") for name in ENTRIES if name != "graph_own_features"]
+    done = subprocess.run([sys.executable, "-c", script, *paths], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == (f"{len(paths)}\n", "")
 
 
 @pytest.fixture(scope="module")

@@ -314,9 +314,6 @@ class Indefinite(PlainCovariance):
     def matmul(self, vectors, workers=None):
         return -vectors
 
-    def diagonal(self):
-        return -np.ones(self.n_labels)
-
 
 class NoWorkers(PlainCovariance):
     def matmul(self, vectors):
@@ -326,16 +323,6 @@ class NoWorkers(PlainCovariance):
 class TooFew(PlainCovariance):
     def matmul(self, vectors, workers=None):
         return vectors[..., 1:]
-
-
-class WrongSlope(PlainLogistic):
-    def gradient(self, signs, scores):
-        return 2 * super().gradient(signs, scores)
-
-
-class NoNumbers(PlainLogistic):
-    def value(self, signs, scores):
-        return np.full_like(scores, np.nan)
 
 
 @pytest.mark.parametrize("n_labels", [3, 400])
@@ -357,8 +344,14 @@ def test_fits_check_own_covariances(part, message, n_labels):
 @pytest.mark.parametrize(
     ("loss", "message"),
     [
-        (WrongSlope(), r"the gradient of WrongSlope.evaluate is .*, WrongSlope.gradient returns"),
-        (NoNumbers(), r"NoNumbers.value returned nan at \(0\); it must be finite"),
+        (
+            _changed(PlainLogistic, gradient=_doubled("gradient")),
+            "of Own.evaluate is .*, Own.gradient returns",
+        ),
+        (
+            _changed(PlainLogistic, value=lambda self, signs, scores: scores * np.nan),
+            "Own.value returned nan",
+        ),
     ],
 )
 def test_fits_check_own_losses(loss, message):
@@ -432,7 +425,7 @@ class ColdOnly(Fista):
         (NoRound(), "NoRound.round returned a FistaState; it must return"),
         (
             Elsewhere(),
-            r"float64 array \(3, 30\) as answer; it must be the dual variables, a float array \(30, 3\)",
+            r"float64 \(3, 30\) as answer; it must be the dual variables, a float array \(30, 3\)",
         ),
         (Doubled(), "is read-only"),
         (NoAnswer(), r"NoAnswer.certify must return \(record, status, answer\)"),

@@ -12,6 +12,8 @@ import hashlib
 import json
 import math
 import os
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
@@ -25,12 +27,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from labelweave import model_files
 from labelweave.estimators.parameters import refuse_at_home
+from labelweave.foundation import config
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import Workers, is_collection, numbers_of, refuse_lazy
 from labelweave.foundation.arrays.homes import called_where_x_is
 from labelweave.foundation.arrays.linear_algebra import is_foreign
-from labelweave.foundation.config import ON_INTERRUPT, UNDER_WAY, FitUnderWay, goes_into_interrupt
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import (
     _check_sample_weight,
@@ -384,7 +386,7 @@ def _as_before_if_refused(estimator: Any) -> Iterator[None]:
 def warn_of_end(message: str) -> None:
     """Warn that a fit ended early, unless KeyboardInterrupt will report it."""
     said = ParameterMessage(message)
-    if not goes_into_interrupt(said):
+    if not config.goes_into_interrupt(said):
         warn_caller(said, ConvergenceWarning)
 
 
@@ -433,17 +435,38 @@ def _raised_at_the_end(*, is_part: bool) -> Iterator[None]:
 
     is_part: whether a search called the fit; the search ends in any case.
     """
-    if UNDER_WAY.get() is not None:
+    if config.UNDER_WAY.get() is not None:
         yield
         return
-    fit = FitUnderWay(raises=is_part or ON_INTERRUPT.get() == "raise")
-    UNDER_WAY.set(fit)
+    fit = config.FitUnderWay(raises=is_part or config.ON_INTERRUPT.get() == "raise")
+    config.UNDER_WAY.set(fit)
     try:
         yield
     finally:
-        UNDER_WAY.set(None)
+        config.UNDER_WAY.set(None)
     if fit.raises and fit.was_interrupted:
         raise KeyboardInterrupt(fit.message)
+
+
+@contextmanager
+def interrupts_later() -> Iterator[list[KeyboardInterrupt]]:
+    """Delay Ctrl-C to the end of a block, where it is noted and in the list; a second one is not delayed."""
+    default, caught = signal.default_int_handler, list[KeyboardInterrupt]()
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_main or signal.getsignal(signal.SIGINT) is not default:
+        yield caught
+        return
+
+    def note(*_: object) -> None:
+        signal.signal(signal.SIGINT, default)
+        caught.append(KeyboardInterrupt())
+        config.note_interrupt(caught[0])
+
+    signal.signal(signal.SIGINT, note)
+    try:
+        yield caught
+    finally:
+        signal.signal(signal.SIGINT, default)
 
 
 def where_rows_are(

@@ -7,8 +7,6 @@ With ``on_interrupt="keep"`` the fit ends as if it had reached its limit.
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -113,25 +111,6 @@ def note_interrupt(caught: KeyboardInterrupt) -> None:
     fit = UNDER_WAY.get()
     if fit is not None and not isinstance(caught, PartInterrupted):
         fit.was_interrupted = True
-
-
-@contextmanager
-def interrupts_later() -> Iterator[None]:
-    """Delay Ctrl-C to the end of a block, where it is noted; a second one is not delayed."""
-    default, is_main = signal.default_int_handler, threading.current_thread() is threading.main_thread()
-    if not is_main or signal.getsignal(signal.SIGINT) is not default:
-        yield
-        return
-
-    def note(*_: object) -> None:
-        signal.signal(signal.SIGINT, default)
-        note_interrupt(KeyboardInterrupt())
-
-    signal.signal(signal.SIGINT, note)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, default)
 
 
 def was_interrupted() -> bool:

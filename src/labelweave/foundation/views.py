@@ -38,9 +38,8 @@ def exported(package: str) -> dict[str, str]:
     They are read from its compiled code, also where imports stand below ``TYPE_CHECKING``: no other list of
     names is needed, nor the source.
     """
-    code = cast(Any, import_module(package).__loader__).get_code(package)
-    homes, steps = {}, list(dis.get_instructions(code))
-    for step, after in pairwise(steps):
+    homes, loader = {}, cast(Any, import_module(package).__loader__)
+    for step, after in pairwise(dis.get_instructions(loader.get_code(package))):
         if step.opname == "IMPORT_NAME":
             module = step.argval
         elif step.opname == "IMPORT_FROM" and step.argval == after.argval and module != __name__:

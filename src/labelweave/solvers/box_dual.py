@@ -240,8 +240,7 @@ def dual_value_above(terms: BoxTerms, near: RowsByLabels, scores: RowsByLabels, 
 
 
 def _protect(problem: BoxTerms) -> None:
-    for array in (problem.targets, problem.lower, problem.upper):
-        array.flags.writeable = False
+    problem.targets.flags.writeable = problem.lower.flags.writeable = problem.upper.flags.writeable = False
 
 
 class MeasuredSolver(Solver[BoxProblem, State]):
@@ -249,8 +248,7 @@ class MeasuredSolver(Solver[BoxProblem, State]):
 
     Callbacks receive the objectives that it reports.  The result is measured here, in double precision: the
     gap of a fit is independent of the solver.  A run has converged if the measured gap is small enough, and
-    continues if only the gap reported by the solver is.  The arrays of the problem become read-only: the
-    measurement needs them as they are.
+    continues if only the gap reported by the solver is.  The problem's arrays become read-only.
     """
 
     def __init__(self, own: Solver[Any, Any], tol: float, max_iter: int) -> None:
@@ -308,8 +306,7 @@ class MeasuredSolver(Solver[BoxProblem, State]):
     def _variables(self, problem: BoxProblem, answer: Any) -> RowsByLabels:
         shape = problem.targets.shape
         if not isinstance(answer, np.ndarray) or answer.shape != shape or answer.dtype.kind != "f":
-            is_array = isinstance(answer, np.ndarray)
-            kind = f"an {answer.dtype} array {answer.shape}" if is_array else type(answer).__name__
+            kind = f"{getattr(answer, 'dtype', type(answer).__name__)} {getattr(answer, 'shape', '')}".strip()
             raise TypeError(
                 f"{self.name} returned {kind} as answer; it must be the dual variables, a float array "
                 f"{shape}."

@@ -33,9 +33,9 @@ from labelweave.decisions.automatic.table import (
     folds_and_groups,
     warn_of_repeats,
 )
+from labelweave.estimators import journal
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.held_out import HeldOutScores
-from labelweave.estimators.journal import FitArguments, FitProgress, fit_method, warn_of_end, where_rows_are
 from labelweave.estimators.kernel_classifier import choose_scaling
 from labelweave.estimators.parameters import (
     POSITIVE,
@@ -49,7 +49,6 @@ from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Array, Floats, PerLabel
-from labelweave.foundation.config import interrupts_later
 from labelweave.foundation.costs import warn_of_memory
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelMatrix
@@ -223,7 +222,7 @@ class AutoLabelClassifier(LabelClassifier):
     ) -> None:  # fmt: skip
         keep_parameters(self, locals())
 
-    @fit_method
+    @journal.fit_method
     def fit(  # type: ignore[override]
         self, X: Any, y: Any, sample_weight: Any = None, *, groups: Any = None
     ) -> Self:
@@ -256,14 +255,14 @@ class AutoLabelClassifier(LabelClassifier):
         given, begin, seed = named_members(self.members), time.perf_counter(), self._seed()
         rows = self._read(X, y, sample_weight, groups, seed)
         labels, plan = rows.labels, self._plan(rows, tuple(given))
-        progress = FitProgress(self, FitArguments(X, y, sample_weight), plan.steps() + 2)
+        progress = journal.FitProgress(self, journal.FitArguments(X, y, sample_weight), plan.steps() + 2)
         table, plan = self._table(rows, plan, seed)
         del rows  # whose unscaled features are as large as those in the table
         warn_of_repeats(table)
         progress.subtask("scaling")
         maker = maker_of(table, given, begin, self.time_limit)
         members, seconds, self.status_ = maker.make_some(plan.members, progress)
-        with interrupts_later():
+        with journal.interrupts_later():
             self._combine(members, seconds, labels, table, plan)
         progress.subtask("combination")
         progress.close()
@@ -271,7 +270,7 @@ class AutoLabelClassifier(LabelClassifier):
             how = "The fit was interrupted"
             if self.status_ == "time_limit":
                 how = f"The fit reached `time_limit={self.time_limit}`, which is not reproducible,"
-            warn_of_end(
+            journal.warn_of_end(
                 f"{how} after {len(members)} of {len(plan.members)} members; the model combines these."
             )
         return self
@@ -449,7 +448,7 @@ class AutoLabelClassifier(LabelClassifier):
             return (self.known_sets_.choose(scores) - 0.5 for scores in blocks)
         return (expit(scores) - self.thresholds_ for scores in blocks)
 
-    @where_rows_are
+    @journal.where_rows_are
     def predict_proba(self, X: Any) -> Any:
         """Return probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         check_is_fitted(self)

@@ -12,14 +12,14 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from labelweave.estimators.held_out import hold_out
-from labelweave.estimators.journal import Journal
+from labelweave.estimators.journal import Journal, interrupts_later
 from labelweave.estimators.kernel_classifier import ParameterGroup
 from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, keep_parameters
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers, panels
-from labelweave.foundation.config import interrupts_later, note_interrupt, was_interrupted
+from labelweave.foundation.config import note_interrupt
 from labelweave.foundation.sklearn_compat import Interval
 from labelweave.labels import LabelMatrix
 from labelweave.labels.clique_graph import CliqueGraph
@@ -292,7 +292,7 @@ class GraphFit:
             last_label = max((max(clique) for cliques in known.cliques for clique in cliques), default=0)
             start = solver.continued(problem, known) if last_label < data.labels.n_labels else None
         result, state = self.journal.run("graph", solver, problem, start, on_check)
-        with interrupts_later():
+        with interrupts_later() as caught:
             if not state.reason and len(state.records) < len(state.cliques):  # interrupted before its end
                 state = solver.noted(problem, state, result.trace[-1])
             reason = _INTERRUPTED if result.status is Status.INTERRUPTED else state.reason
@@ -301,7 +301,7 @@ class GraphFit:
             if reason != _INTERRUPTED:
                 gap = _relaxation_gap(problem, problem.at(state.cliques), state.inner.point, result)
             found = FittedGraph(graph, state.inner.point.weights(), result, timed, reason, gap)
-        return _interrupted(found, KeyboardInterrupt()) if was_interrupted() else found
+        return _interrupted(found, caught[0]) if caught else found
 
     def _growing(
         self, data: GraphData, state_problem: Callable[..., StructuredMargin],

@@ -222,9 +222,9 @@ class Kernel(StoredParameters, BaseEstimator, ABC):  # type: ignore[misc]  # sci
         return None
 
     def _checked(self, values: Array, *shape: int) -> Array:
-        if getattr(values, "shape", None) != shape:
-            what = getattr(values, "shape", type(values).__name__)
-            raise ValueError(f"{type(self).__name__} returned {what}; it must return an array {shape}.")
+        found = getattr(values, "shape", type(values).__name__)
+        if found != shape:
+            raise ValueError(f"{type(self).__name__} returned {found}; it must return an array {shape}.")
         # a finite sum has finite terms; an infinite one may only have overflowed itself
         xp = namespace(values)
         if self._may_overflow and not xp.isfinite(xp.sum(values)) and not xp.all(xp.isfinite(values)):
