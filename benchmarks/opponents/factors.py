@@ -4,10 +4,10 @@ from typing import Any, ClassVar, Self
 
 from labelweave.estimators.base import LabelClassifier, fit_method
 from labelweave.estimators.scorers import FactorScorer
-from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
+from labelweave.labels.targets import check_lengths, read_targets
 from labelweave.model_files.schema import Field, Made, Number
 
 

@@ -16,10 +16,10 @@ from labelweave.estimators.kernel_classifier import choose_scaling
 from labelweave.estimators.label_graph import inputs
 from labelweave.estimators.label_graph.inputs import learned_width, out_of_fold_ridge
 from labelweave.estimators.low_rank.ridge_learning import RidgeSearch
-from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.arrays import Workers
+from labelweave.labels.targets import TargetForm
 from labelweave.model_files import ModelFileError
 from labelweave.problems.label_entries import EntryWeights
 

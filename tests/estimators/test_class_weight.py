@@ -9,7 +9,7 @@ from sklearn.utils.class_weight import compute_sample_weight
 
 import labelweave as lw
 from labelweave.estimators.entry_weights import class_weight_of_state, class_weight_state, weights_by_class
-from labelweave.estimators.targets import read_targets
+from labelweave.labels.targets import read_targets
 from labelweave.model_files import ModelFileError
 
 RANDOM = np.random.default_rng(0)

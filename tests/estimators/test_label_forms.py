@@ -13,8 +13,8 @@ from sklearn.multiclass import OneVsRestClassifier
 import labelweave as lw
 from labelweave import ClassProbabilities, LabelMatrix, MaxMarginClassifier, metrics
 from labelweave.estimators.seen_rows import SeenRows, carried_columns
-from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.features import FeatureMatrix
+from labelweave.labels.targets import has_many_labels, read_targets
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 TABLE = (X > 0).astype(int)

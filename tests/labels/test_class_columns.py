@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 from labelweave import LabelMatrix, MaxMarginClassifier, read_class_columns
-from labelweave.estimators.targets import read_labels
 from labelweave.labels.class_columns import joined_columns, labels_of_columns
+from labelweave.labels.targets import read_labels
 
 NAN = np.nan
 

@@ -34,11 +34,11 @@ from labelweave.decisions.automatic.given import named_members
 from labelweave.decisions.automatic.members import Members
 from labelweave.decisions.automatic.plan import Plan
 from labelweave.decisions.automatic.table import Member, TrainingTable
-from labelweave.estimators.targets import TargetForm, UnobservedLabelWarning, require_observed
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.frames import as_pandas, column_labels, is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.tags import tag_rows
+from labelweave.labels.targets import TargetForm, UnobservedLabelWarning, require_observed
 
 _TIMES = 9  # memory of rows on a worker: as they are, in double precision, and in a fit to other folds
 _TABLES = 16  # rows x labels in double precision, however labels are stored; most are scores per penalty

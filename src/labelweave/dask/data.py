@@ -36,7 +36,6 @@ from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered, wait_for_some
 from labelweave.estimators.entry_weights import RATES_OF_CLASSES, rates_by
 from labelweave.estimators.journal import refuse_no_weight
-from labelweave.estimators.targets import TargetForm, node_name, read_targets, require_observed, taxonomy_of
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.frames import FrameForm
@@ -44,6 +43,7 @@ from labelweave.foundation.loops import WIDTH
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.flip_rates import corrected_targets
 from labelweave.labels.tags import read_tags
+from labelweave.labels.targets import TargetForm, node_name, read_targets, require_observed, taxonomy_of
 from labelweave.problems.traveling_margins import CONCURRENT_VISITS, in_tree_order
 from labelweave.solvers.dual_coordinate_ascent import RUN
 

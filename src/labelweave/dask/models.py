@@ -40,8 +40,8 @@ from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.journal import FitArguments
 from labelweave.estimators.parameters import refuse_together
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import read_entry_weights
 from labelweave.foundation.sklearn_compat import callbacks_of
+from labelweave.labels.targets import read_entry_weights
 
 Model = TypeVar("Model")
 _NONE = FitArguments(None, None, None)

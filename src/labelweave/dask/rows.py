@@ -19,14 +19,6 @@ from labelweave.dask.waiting import returning_refusals
 from labelweave.estimators.entry_weights import counts_by_class, rows_with_labels, sure_weights
 from labelweave.estimators.journal import data_fingerprint
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import (
-    TargetForm,
-    check_lengths,
-    has_many_labels,
-    label_form,
-    read_entry_weights,
-    weights_of_entries,
-)
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import numbers_of, unmasked
@@ -35,6 +27,14 @@ from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
 from labelweave.labels.label_names import distinct_classes, unknown_entries
 from labelweave.labels.tags import read_tags, tag_rows, texts_of
+from labelweave.labels.targets import (
+    TargetForm,
+    check_lengths,
+    has_many_labels,
+    label_form,
+    read_entry_weights,
+    weights_of_entries,
+)
 from labelweave.solvers.frame import State
 
 
@@ -116,7 +116,7 @@ class ReadRows(Sized):
     """A partition after reading.
 
     targets: labels, or the class of each row, which has no form.
-    entries: weights of entries, see :func:`labelweave.estimators.targets.read_entry_weights`.
+    entries: weights of entries, see :func:`labelweave.labels.targets.read_entry_weights`.
     key: of the task that made it.
     """
 

@@ -13,12 +13,12 @@ from labelweave.dask.rows import ReadRows, Sized, entries_of, labels_of, stacked
 from labelweave.estimators.entry_weights import entries_by_sign, weighted_by_factors
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.max_margin.fit import MarginSettings, MarginTask
-from labelweave.estimators.targets import TargetForm, weights_of_entries
 from labelweave.features import make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMean
+from labelweave.labels.targets import TargetForm, weights_of_entries
 from labelweave.problems import MarginData, traveling_margins
 from labelweave.problems.margin_dual import OrderedRows
 from labelweave.problems.traveling_margins import Piece, RowsBlock, RowState, SharedState

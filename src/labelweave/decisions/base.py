@@ -16,7 +16,6 @@ from sklearn.utils import column_or_1d, get_tags, indexable
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.decisions.label_scores import TrainingRows, rows_of, score_blocks, score_held_out, split_rows
-from labelweave.estimators import targets
 from labelweave.estimators.base import NOT_THE_FIT, CheckedParameters
 from labelweave.estimators.entry_weights import corrected_like
 from labelweave.estimators.held_out import HeldOutScores
@@ -30,7 +29,6 @@ from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters, refuse_together
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
-from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import check_sparse, unmasked
 from labelweave.foundation.frames import FrameForm, library_of
@@ -40,8 +38,9 @@ from labelweave.foundation.sklearn_compat import (
     Interval,
     StrOptions,
 )
-from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
+from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy, targets
 from labelweave.labels.tags import tag_rows
+from labelweave.labels.targets import TargetForm
 from labelweave.metrics._classes import as_text
 from labelweave.metrics.known_labels import fitted_inside, tags_of_model
 from labelweave.model_files import ModelFileError

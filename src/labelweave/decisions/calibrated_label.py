@@ -13,10 +13,10 @@ from labelweave.decisions.label_scores import decision_level
 from labelweave.estimators.held_out import HeldOutScores, Share
 from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.parameters import RandomState, keep_parameters
-from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array, PerLabel
 from labelweave.foundation.sklearn_compat import Interval, Options, StrOptions
 from labelweave.labels import LabelMatrix
+from labelweave.labels.targets import TargetForm
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Made
 from labelweave.postprocessing import (

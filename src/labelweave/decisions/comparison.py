@@ -26,7 +26,6 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.parallel import Parallel, delayed
 
 from labelweave.decisions.label_scores import targets_for
-from labelweave.estimators.targets import has_many_labels, read_labels, tags_read
 from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr, is_collection
@@ -35,6 +34,7 @@ from labelweave.foundation.views import view
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import unknown_entries
 from labelweave.labels.tags import TagRows
+from labelweave.labels.targets import has_many_labels, read_labels, tags_read
 from labelweave.metrics import class_summary, score_table
 from labelweave.metrics._classes import read_values
 from labelweave.metrics.known_labels import has_columns, known_labels, label_scores, tags_of_model, truth_for

@@ -13,11 +13,11 @@ from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_scores import TrainingRows, one_split, score_held_out
 from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.parameters import RandomState, keep_parameters
-from labelweave.estimators.targets import TargetForm, check_lengths
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
+from labelweave.labels.targets import TargetForm, check_lengths
 from labelweave.metrics._classes import UNOBSERVED, class_codes, observed_rows, one_column, read_values
 from labelweave.metrics._inputs import read_weights
 from labelweave.metrics.known_labels import Unknown, known_targets

@@ -17,10 +17,10 @@ from labelweave.decisions.label_scores import TrainingRows, decision_level, row_
 from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import keep_parameters
-from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels.targets import TargetForm
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import Field, Made
 from labelweave.postprocessing.hierarchy import LabelOrder

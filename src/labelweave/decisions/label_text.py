@@ -20,7 +20,6 @@ from labelweave.estimators import KernelLogisticClassifier
 from labelweave.estimators.added_labels import with_more_labels
 from labelweave.estimators.journal import meta_fit_method, where_rows_are
 from labelweave.estimators.parameters import keep_parameters
-from labelweave.estimators.targets import TargetForm, node_name, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.features.feature_matrix import LARGEST_FEATURE
 from labelweave.foundation.arguments import ParameterError
@@ -29,6 +28,7 @@ from labelweave.foundation.arrays import check_sparse, checked_csr
 from labelweave.foundation.frames import column_labels, with_vectors_as_rows
 from labelweave.foundation.sklearn_compat import HasMethods, Interval, StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean, LabelText, Taxonomy
+from labelweave.labels.targets import TargetForm, node_name, read_targets
 from labelweave.labels.text.label_text import TextScores, described
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import Field, Made, Maybe

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from labelweave.estimators.low_rank import RankSearch as RankSearch
     from labelweave.estimators.max_margin import MaxMarginClassifier as MaxMarginClassifier
     from labelweave.estimators.table_model import TableModel as TableModel
-    from labelweave.estimators.targets import UnobservedLabelWarning as UnobservedLabelWarning
     from labelweave.estimators.zero_shot import ZeroShotClassifier as ZeroShotClassifier
+    from labelweave.labels.targets import UnobservedLabelWarning as UnobservedLabelWarning
 
 __getattr__, __dir__, __all__ = names_on_use(__name__)

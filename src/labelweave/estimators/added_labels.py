@@ -22,13 +22,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.parameters import CovarianceLike, MeanLike
 from labelweave.estimators.scorers import FactorScorer, KernelScorer, LinearScorer, Scorer
-from labelweave.estimators.targets import TargetForm, as_given, node_name
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.frames import FrameForm
 from labelweave.labels import LabelCovariance, LabelMean
 from labelweave.labels.covariance.base import read_covariance
 from labelweave.labels.label_mean import read_label_mean
 from labelweave.labels.label_names import checked_names
+from labelweave.labels.targets import TargetForm, as_given, node_name
 
 _NEGLIGIBLE = 1e-10  # of the largest eigenvalue of R
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import validate_data
 
-from labelweave.estimators import entry_weights, targets
+from labelweave.estimators import entry_weights
 from labelweave.estimators.entry_weights import SignFactors
 from labelweave.estimators.journal import (
     FitArguments,
@@ -27,7 +27,6 @@ from labelweave.estimators.parameters import MEAN, Parameters, refuse_together
 from labelweave.estimators.scorers import Scorer, attribute_of_scorer
 from labelweave.estimators.seen_rows import SeenRows, kept_rows
 from labelweave.estimators.stored_form import FORM, check_columns
-from labelweave.estimators.targets import check_lengths, read_entry_weights, taxonomy_of
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError
@@ -41,8 +40,9 @@ from labelweave.foundation.sklearn_compat import (
     InvalidParameterError,
     naming_parameter,
 )
-from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
+from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean, targets
 from labelweave.labels.flip_rates import read_flip_rates
+from labelweave.labels.targets import check_lengths, read_entry_weights, taxonomy_of
 from labelweave.model_files import ModelFileError, save_model, schema
 from labelweave.problems.losses import EntryLoss
 from labelweave.solvers import SolverResult, State, Status, TraceRecord

@@ -18,10 +18,10 @@ from typing import Any, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.estimators.targets import TargetForm, weights_of_entries
 from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.flip_rates import corrected_targets, read_flip_rates
+from labelweave.labels.targets import TargetForm, weights_of_entries
 from labelweave.metrics._inputs import row_observed_counts
 from labelweave.metrics.top_k import propensities_of_counts
 from labelweave.model_files import ModelFileError

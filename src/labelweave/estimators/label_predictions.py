@@ -12,13 +12,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from labelweave.estimators.entry_weights import class_weight_state
 from labelweave.estimators.journal import where_rows_are
-from labelweave.estimators.targets import TargetForm
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import largest_columns
 from labelweave.foundation.views import html_with_facts
 from labelweave.labels.flip_rates import FlipRates
 from labelweave.labels.label_names import rows_by_name
+from labelweave.labels.targets import TargetForm
 from labelweave.metrics import subset_accuracy
 from labelweave.metrics._classes import observed_rows, right_rows
 from labelweave.metrics.known_labels import Unknown, known_targets, tags_of_model, truth_for, widened

@@ -11,7 +11,14 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.metaestimators import available_if
 
 from labelweave.estimators.journal import FitArguments, fit_method
-from labelweave.estimators.targets import (
+from labelweave.features import FeatureMatrix
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import unmasked
+from labelweave.foundation.costs import warn_caller
+from labelweave.foundation.sklearn_compat import _num_samples
+from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
+from labelweave.labels.class_columns import joined_columns
+from labelweave.labels.targets import (
     TargetForm,
     check_lengths,
     has_many_labels,
@@ -21,13 +28,6 @@ from labelweave.estimators.targets import (
     require_observed,
     taxonomy_of,
 )
-from labelweave.features import FeatureMatrix
-from labelweave.foundation.array_types import Array, PerRow
-from labelweave.foundation.arrays import unmasked
-from labelweave.foundation.costs import warn_caller
-from labelweave.foundation.sklearn_compat import _num_samples
-from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
-from labelweave.labels.class_columns import joined_columns
 
 _LOST_ROWS = (
     "The last fit kept no rows, so only these rows are fitted; to continue, start with partial_fit, or fit "

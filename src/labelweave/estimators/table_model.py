@@ -20,7 +20,6 @@ from labelweave.estimators.base import CheckedParameters
 from labelweave.estimators.journal import where_rows_are
 from labelweave.estimators.kernel_classifier import drawn_rows
 from labelweave.estimators.parameters import keep_parameters
-from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, PerRow, RowsByClasses, RowsByLabels, RowsByRows
 from labelweave.foundation.arrays import refuse_lazy
@@ -28,6 +27,7 @@ from labelweave.foundation.frames import as_pandas, is_frame
 from labelweave.foundation.sklearn_compat import HasMethods, StrOptions, _check_sample_weight, _fit_context
 from labelweave.foundation.views import html_with_facts
 from labelweave.labels import LabelMatrix
+from labelweave.labels.targets import check_lengths, read_targets
 from labelweave.metrics.known_labels import Unknown
 from labelweave.model_files import storable
 from labelweave.model_files.schema import FLAG, TEXT, Items, Made, Maybe, OneOf, Optional, Record

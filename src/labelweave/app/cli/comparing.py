@@ -19,7 +19,7 @@ from labelweave.app.cli.messages import alternatives, console, did_you_mean
 from labelweave.app.cli.model_flags import MODELS
 from labelweave.decisions.automatic.table import drawn_folds, group_numbers
 from labelweave.decisions.comparison import Comparison, compare
-from labelweave.estimators.targets import read_targets
+from labelweave.labels.targets import read_targets
 
 _FOR_CLASSES = ("auto", "max-margin", "kernel-logistic")
 

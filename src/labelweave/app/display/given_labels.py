@@ -11,11 +11,11 @@ import scipy.sparse as sp
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.estimators.targets import has_many_labels
 from labelweave.foundation.arguments import shown
 from labelweave.foundation.array_types import Array, Floats, PerLabel, PerRow
 from labelweave.foundation.arrays import numbers_of
 from labelweave.labels import LabelMatrix
+from labelweave.labels.targets import has_many_labels
 from labelweave.metrics._classes import NOT_A_CLASS, UNOBSERVED, class_codes, read_values
 from labelweave.metrics._inputs import read_scores, read_targets
 

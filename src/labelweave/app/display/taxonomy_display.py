@@ -11,10 +11,10 @@ from labelweave.app.display.figures import Display, settle_layout, size_in_point
 from labelweave.app.display.given_labels import fitted_model, model_truth, named_labels, predicted_labels
 from labelweave.app.display.icicle import Icicle, NodeTexts, icicle_of, rarest_parents, tail_names
 from labelweave.decisions.layers import taxonomy_of
-from labelweave.estimators.targets import has_many_labels
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Floats
 from labelweave.labels import Taxonomy
+from labelweave.labels.targets import has_many_labels
 from labelweave.metrics._classes import read_predicted, read_values
 from labelweave.metrics._inputs import read_predictions
 from labelweave.metrics.class_metrics import as_nodes

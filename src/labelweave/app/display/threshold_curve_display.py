@@ -14,11 +14,11 @@ from labelweave.app.display.figures import Display, legend_text, place_legend, r
 from labelweave.app.display.given_labels import Names
 from labelweave.decisions.label_scores import decision_level
 from labelweave.decisions.layers import shown_thresholds
-from labelweave.estimators.targets import has_many_labels
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import numbers_of
 from labelweave.labels import LabelMatrix
+from labelweave.labels.targets import has_many_labels
 from labelweave.metrics.known_labels import label_scores
 
 Measures: TypeAlias = Sequence[Literal["f1", "precision", "recall"]]

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from scipy.special import expit, logit
 
-from labelweave.estimators.targets import has_many_labels
 from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Array, Floats, PerLabel, RowsByLabels
 from labelweave.labels import LabelMatrix
+from labelweave.labels.targets import has_many_labels
 
 _RIGHT = 0.8  # share of right answers in the prior
 _CONVERGED = 1e-8

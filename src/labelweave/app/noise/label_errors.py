@@ -14,7 +14,6 @@ from labelweave.app.noise.noisy_curves import NoisyCurves, fit_noisy_curves
 from labelweave.app.noise.related_labels import RelatedLabels, label_strengths, relate_labels
 from labelweave.decisions.automatic import LARGEST_TABLE, AutoLabelClassifier
 from labelweave.decisions.label_scores import rows_of, targets_for
-from labelweave.estimators.targets import check_lengths, has_many_labels
 from labelweave.foundation.arguments import checked, shown
 from labelweave.foundation.array_types import Array, Floats, PerRow, RowsByLabels
 from labelweave.foundation.arrays import checked_csr, numbers_of
@@ -22,6 +21,7 @@ from labelweave.foundation.sklearn_compat import _safe_split
 from labelweave.labels import LabelMatrix
 from labelweave.labels.flip_rates import FlipRates, read_flip_rates
 from labelweave.labels.label_names import columns_by_name
+from labelweave.labels.targets import check_lengths, has_many_labels
 from labelweave.metrics.known_labels import label_scores
 from labelweave.splits.splitters import folds_of
 

@@ -45,13 +45,13 @@ from labelweave.estimators.parameters import (
     RandomState,
     keep_parameters,
 )
-from labelweave.estimators.targets import check_lengths, read_targets
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
 from labelweave.foundation.array_types import Array, Floats, PerLabel
 from labelweave.foundation.costs import warn_of_memory
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelMatrix
+from labelweave.labels.targets import check_lengths, read_targets
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, TEXT, Field, Items, Made, Numbers, Optional, Record, count
 from labelweave.postprocessing import SigmoidCalibration

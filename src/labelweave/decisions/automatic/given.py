@@ -19,11 +19,11 @@ from labelweave.decisions.base import DecisionClassifier
 from labelweave.estimators.base import LabelClassifier
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.scorers import Scorer
-from labelweave.estimators.targets import UnobservedLabelWarning
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.config import PartInterrupted, was_interrupted
+from labelweave.labels.targets import UnobservedLabelWarning
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Made, Numbers, OneOf
 

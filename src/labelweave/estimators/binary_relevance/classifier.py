@@ -17,9 +17,9 @@ from labelweave.estimators.journal import FitArguments, FitProgress, warn_of_end
 from labelweave.estimators.parameters import POSITIVE, SHARED, ClassWeight, keep_parameters
 from labelweave.estimators.scorers import LinearScorer
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import weights_of_entries
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelMatrix
+from labelweave.labels.targets import weights_of_entries
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Number, count
 

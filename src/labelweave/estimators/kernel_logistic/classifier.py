@@ -48,13 +48,13 @@ from labelweave.estimators.parameters import (
     refuse_at_home,
     refuse_together,
 )
-from labelweave.estimators.targets import has_many_labels, read_targets
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.costs import MULTIPLICATIONS, warn_of_time
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import Taxonomy
+from labelweave.labels.targets import has_many_labels, read_targets
 from labelweave.model_files import storable
 from labelweave.problems.hyperparameters.search import LearnedParameters
 from labelweave.problems.losses import EntryLoss

@@ -13,15 +13,6 @@ import scipy.sparse as sp
 from labelweave.estimators.entry_weights import RATES_OF_CLASSES, SignFactors, corrected_by
 from labelweave.estimators.held_out import LearningBlock
 from labelweave.estimators.journal import Journal
-from labelweave.estimators.targets import (
-    TargetForm,
-    check_lengths,
-    has_many_labels,
-    read_classes,
-    read_entry_weights,
-    read_targets,
-    weights_of_entries,
-)
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, LowRankGram, choose_gram, incomplete_cholesky
 from labelweave.features.gram.low_rank import COLUMNS_APART
@@ -30,6 +21,15 @@ from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.arrays.linear_algebra import placed, to_numpy
 from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels.targets import (
+    TargetForm,
+    check_lengths,
+    has_many_labels,
+    read_classes,
+    read_entry_weights,
+    read_targets,
+    weights_of_entries,
+)
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.hyperparameters.cross_validation import (
     CrossValidationLikelihood,

@@ -10,13 +10,13 @@ import scipy.sparse as sp
 
 from labelweave.estimators.kernel_classifier import TIES
 from labelweave.estimators.parameters import is_identity, is_learned
-from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.feature_matrix import Moments
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.labels import Taxonomy
 from labelweave.labels.covariance.base import read_covariance
+from labelweave.labels.targets import node_name
 from labelweave.problems.hyperparameters import priors
 
 Grouping: TypeAlias = Any  # a name of :data:`_GROUPINGS`, or the group of every function

@@ -17,12 +17,12 @@ from labelweave.estimators.kernel_logistic.fit import FittedLikelihood
 from labelweave.estimators.kernel_logistic.prior_choice import paper_gamma
 from labelweave.estimators.parameters import refuse_together
 from labelweave.estimators.scorers import KernelExpansion, KernelScorer, LinearScorer
-from labelweave.estimators.targets import node_name
 from labelweave.features import FeatureMatrix, Kernel, make_kernel
 from labelweave.features.gram import FactorGram
 from labelweave.foundation.array_types import Array, PerLabel, RowsByClasses, RowsByLabels
 from labelweave.foundation.arrays import panels
 from labelweave.labels import LabelCovariance, Taxonomy
+from labelweave.labels.targets import node_name
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers, Optional
 from labelweave.postprocessing import best_parent, least_expected_loss, rejected

@@ -50,13 +50,13 @@ from labelweave.estimators.parameters import (
     refuse_together,
 )
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import weights_of_entries
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import costs_by_label
+from labelweave.labels.targets import weights_of_entries
 from labelweave.model_files import storable
 from labelweave.problems import structured_margin
 from labelweave.problems.structured_margin import CliqueFeatures

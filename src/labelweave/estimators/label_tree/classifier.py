@@ -34,12 +34,12 @@ from labelweave.estimators.parameters import (
     keep_parameters,
 )
 from labelweave.estimators.seen_rows import SeenRows
-from labelweave.estimators.targets import check_lengths, node_name
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import Taxonomy
+from labelweave.labels.targets import check_lengths, node_name
 from labelweave.metrics.known_labels import known_labels, tags_of_model
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Named

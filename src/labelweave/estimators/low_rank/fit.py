@@ -17,7 +17,6 @@ import scipy.sparse as sp
 from labelweave.estimators.journal import Journal
 from labelweave.estimators.low_rank.starts import Start, continued, first_label_factor
 from labelweave.estimators.seen_rows import carried_columns
-from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix
 from labelweave.features.factor_maps import FactorMap, KernelMap, explicit_map
 from labelweave.features.gram import choose_gram
@@ -28,6 +27,7 @@ from labelweave.foundation.arrays import Workers
 from labelweave.foundation.arrays.linear_algebra import placed, to_numpy
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance import FactorCovariance
+from labelweave.labels.targets import TargetForm
 from labelweave.problems.label_entries import EntryWeights, LabelEntries
 from labelweave.problems.losses.entry_losses import EntryLoss
 from labelweave.problems.low_rank_factors import LowRankFactors, Penalty, RowsLoss, make_entry_loss

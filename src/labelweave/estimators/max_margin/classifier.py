@@ -41,7 +41,6 @@ from labelweave.estimators.parameters import (
 )
 from labelweave.estimators.seen_rows import SeenRows, fit_from, partial_fit
 from labelweave.estimators.sparse_scorer import SparseScorer
-from labelweave.estimators.targets import read_entry_weights, weights_of_entries
 from labelweave.features import FeatureMatrix, make_kernel
 from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.array_types import Array
@@ -52,6 +51,7 @@ from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.covariance.base import read_covariances
 from labelweave.labels.label_names import costs_by_label
+from labelweave.labels.targets import read_entry_weights, weights_of_entries
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, Optional
 from labelweave.problems import MarginData

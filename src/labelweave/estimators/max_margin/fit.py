@@ -29,7 +29,6 @@ from labelweave.estimators.parameters import refuse_together
 from labelweave.estimators.scorers import LinearScorer, Scorer, kernel_scorer
 from labelweave.estimators.seen_rows import carried_columns
 from labelweave.estimators.sparse_scorer import SparseScorer
-from labelweave.estimators.targets import TargetForm
 from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import StoredGram
 from labelweave.features.gram.sources import GramSource
@@ -40,6 +39,7 @@ from labelweave.foundation.arrays.linear_algebra import HOME, placed, to_numpy
 from labelweave.foundation.costs import warn_of_memory
 from labelweave.labels import LabelCovariance
 from labelweave.labels.covariance import WeightedCovariance
+from labelweave.labels.targets import TargetForm
 from labelweave.solvers.box_dual import MeasuredSolver
 
 _SINGLE_PRECISION_GAP = 5e-5  # the gap due to rounding in steps of all variables together

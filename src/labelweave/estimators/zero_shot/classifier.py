@@ -32,7 +32,6 @@ from labelweave.estimators.max_margin.classifier import MaxMarginClassifier
 from labelweave.estimators.parameters import Parameters, keep_parameters, refuse_together
 from labelweave.estimators.scorers import attribute_of_scorer
 from labelweave.estimators.stored_form import FORM
-from labelweave.estimators.targets import TargetForm, has_many_labels, node_name, read_targets
 from labelweave.estimators.zero_shot.signatures import (
     ClassVectors,
     SignatureScorer,
@@ -72,6 +71,7 @@ from labelweave.foundation.sklearn_compat import (
     _num_samples,
 )
 from labelweave.labels import LabelCovariance
+from labelweave.labels.targets import TargetForm, has_many_labels, node_name, read_targets
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Number, Numbers, Optional, Record, Sizes
 from labelweave.splits.splitters import take_rows

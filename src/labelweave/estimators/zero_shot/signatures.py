@@ -27,7 +27,6 @@ from sklearn.base import is_regressor
 
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.scorers import Scorer
-from labelweave.estimators.targets import node_name, read_classes
 from labelweave.estimators.zero_shot.training_rows import (
     ClassFold,
     TrainingRows,
@@ -40,6 +39,7 @@ from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.sources import checked_class_weights, in_class_order
 from labelweave.labels.label_names import typed
+from labelweave.labels.targets import node_name, read_classes
 from labelweave.model_files import storable
 from labelweave.model_files.schema import FLAG, Made, Maybe, Number, Numbers, Sizes, Texts, refuse
 from labelweave.splits.splitters import take_rows

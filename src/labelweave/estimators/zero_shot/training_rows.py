@@ -14,11 +14,11 @@ from sklearn.model_selection import KFold
 from sklearn.utils.validation import has_fit_parameter
 
 from labelweave.estimators.journal import read_weights
-from labelweave.estimators.targets import node_name
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import typed, unknown_entries
+from labelweave.labels.targets import node_name
 from labelweave.splits.splitters import take_rows
 
 _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
