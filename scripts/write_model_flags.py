@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from labelweave.app.cli.model_flags import MODELS, PARTS, class_at, class_of
-from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, models_with
+from labelweave.estimators.parameters import COUNT, NON_NEGATIVE, RULES
 
 PLACE = Path(__file__).parents[1] / "src" / "labelweave" / "app" / "cli" / "model_flags.json"
 _FLAGS = {"n_jobs": "jobs", "random_state": "seed", "fit_intercept": "no_intercept"}
@@ -48,7 +48,9 @@ def described() -> dict[str, Any]:
                 known = flags.setdefault(_FLAGS.get(name, usual), {}).setdefault(model, parameter)
                 if known is not parameter:
                     known["parts"] += parameter["parts"]
-    on_devices = models_with("rows on a device")
+    on_devices = next(
+        rule.allowed_words for rule in RULES if not rule.names and rule.fact == "rows on a device"
+    )
     objects["device"] = [model for model in MODELS if class_of(model).__name__ in on_devices]
     return {"flags": flags, "objects": objects}
 

@@ -332,11 +332,6 @@ def refuse_together(model: Any, facts: Mapping[str, Any] | None = None, **given:
             raise ParameterError(rule.says.format(of=model, **filled))
 
 
-def models_with(fact: str) -> tuple[str, ...]:
-    """Return the names of the models that go with a fact, as "rows on a device"."""
-    return next(tuple(rule.allowed_words) for rule in RULES if not rule.names and rule.fact == fact)
-
-
 def refuse_at_home(estimator: Any, *facts: str) -> None:
     """Raise ParameterError for a model, or one inside, that has no form for arrays of X's library.
 

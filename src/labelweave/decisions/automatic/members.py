@@ -435,8 +435,10 @@ def tree_targets(table: TrainingTable, fold: int) -> Array:
     targets = filled_targets(table.rows(rows))
     targets = targets - targets.mean(axis=0)
     if targets.shape[1] > plan.MOST_TARGETS:
-        _, vectors = sl.eigh(targets.T @ targets)
-        targets = targets @ vectors[:, -plan.MOST_TARGETS :]
+        is_wide = targets.shape[1] > len(targets)  # then the Gram matrix of rows is smaller
+        values, vectors = sl.eigh(targets @ targets.T if is_wide else targets.T @ targets)
+        values, vectors = values[-plan.MOST_TARGETS :], vectors[:, -plan.MOST_TARGETS :]
+        targets = vectors * np.sqrt(np.maximum(values, 0.0)) if is_wide else targets @ vectors
     found = np.zeros((len(table.targets), targets.shape[1]), np.float32)
     found[rows] = targets
     return found

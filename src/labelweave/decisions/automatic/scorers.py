@@ -55,8 +55,8 @@ class ForestScorer(Scorer):
         sums = leaves @ sp.csr_array(np.where(known, targets, 0.0) * weights[:, None])
         if known.all():
             counts = np.maximum(leaves @ weights, 1e-300)
-            shares = sp.csr_array(sp.diags_array(1.0 / counts) @ sums)
-            return cls(np.zeros(len(means)), forest, shares.astype(np.float32))
+            sums.data *= np.repeat(1.0 / counts, np.diff(sums.indptr))
+            return cls(np.zeros(len(means)), forest, sums.astype(np.float32))
         counts = leaves @ seen
         shares = np.where(counts > 0, sums.toarray() / np.maximum(counts, 1e-300), means)
         return cls(np.zeros(len(means)), forest, sp.csr_array(shares.astype(np.float32)))
