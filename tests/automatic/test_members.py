@@ -94,6 +94,20 @@ def test_a_tree_is_that_of_scikit_learn():
             pairs += zip(tree.children[here], others, strict=True)
 
 
+def test_features_with_a_usual_bin_grow_the_same_trees_from_their_other_rows():
+    random = np.random.default_rng(0)
+    data = random.integers(-3, 4, (300, 40)) * (random.random((300, 40)) < 0.05)
+    rows, every = BinnedRows.of_rows(sp.csr_array(data, dtype=float)), np.full(40, -1, np.int16)
+    assert (rows.others[0] >= 0).all()
+    targets, weights = random.integers(-8, 9, (300, 3)).astype(np.float32), random.integers(0, 3, 300)
+    grown = (
+        one.grown(targets, weights, 0) for one in (rows, rows._replace(others=(every, *rows.others[1:])))
+    )
+    listed, plain = grown  # sums of integers are exact
+    for name in PARTS:
+        assert_array_equal(getattr(listed, name), getattr(plain, name))
+
+
 def test_bins_divide_the_values_of_a_feature_in_order():
     random = np.random.default_rng(0)
     data = random.normal(size=(500, 3))
@@ -228,6 +242,10 @@ def test_many_labels_are_projected_for_trees():
     random = np.random.default_rng(0)
     wide = TrainingTable(**vars(table(n=60)) | {"targets": (random.random((60, 80)) < 0.2).astype(float)})
     assert grow(wide).n_leaves > 20
+    rows = wide.split(0)[0]  # fewer than labels
+    left, sizes, _ = np.linalg.svd(wide.targets[rows] - wide.targets[rows].mean(axis=0))
+    ours, best = tree_targets(wide, 0)[rows], left[:, :16] * sizes[:16]
+    assert_allclose(ours @ ours.T, best @ best.T, atol=1e-5)
 
 
 def test_weights_are_those_of_the_least_log_loss():

@@ -21,6 +21,7 @@ from labelweave.model_files.schema import Numbers, count, is_bounded, places
 
 _NUMBERS_AT_ONCE = 131_072  # of dense rows that pass the trees one by one: 512 KB of cache
 _BINS, _COLUMNS_AT_ONCE = 64, 32
+_FEW = 8  # a feature with a usual bin has at most an eighth of the rows in others
 _LARGEST = float(np.finfo(np.float32).max)
 _TYPES = np.int64, np.int32, np.float64, np.int32, np.bool_  # as of_trees makes arrays
 
@@ -157,11 +158,14 @@ class BinnedRows(NamedTuple):
 
     codes (d, n): the bin of each value, in the order of values; at most 64 per feature.
     least, most (d, bins): the values at both ends of a bin.
+    others: the usual bin of each feature with nearly all rows in one, as of words, else -1; and the others'
+        rows, as :func:`grow_tree` reads them.
     """
 
     codes: Array
     least: Array
     most: Array
+    others: tuple[Array, Array, Array]
 
     @classmethod
     def of_rows(cls, data: Any) -> BinnedRows:
@@ -169,6 +173,7 @@ class BinnedRows(NamedTuple):
         n, d = data.shape
         data = data.tocsc() if sp.issparse(data) else data
         codes, ends = np.empty((d, n), np.uint8), np.zeros((2, d, _BINS))
+        usual, others = np.full(d, -1, np.int16), [np.empty(0, np.int32)] * d
         for columns in panels(d, _COLUMNS_AT_ONCE):
             for feature, column in enumerate(single(data[:, columns].T), columns.start):
                 values = np.unique(column)
@@ -176,7 +181,12 @@ class BinnedRows(NamedTuple):
                 starts = np.arange(size) * len(values) // size
                 ends[:, feature, :size] = values[starts], values[np.append(starts[1:], len(values)) - 1]
                 codes[feature] = np.searchsorted(values[starts[1:]], column, side="right")
-        return cls(codes, *ends)
+                fullest = np.bincount(codes[feature]).argmax()
+                rows = np.flatnonzero(codes[feature] != fullest)
+                if _FEW * len(rows) <= n:
+                    usual[feature], others[feature] = fullest, rows.astype(np.int32)
+        starts = np.cumsum([0, *map(len, others)])
+        return cls(codes, *ends, (usual, starts, np.concatenate(others)))
 
     def grown(self, targets: Array, weights: Array, seed: int) -> Forest:
         """Grow a tree on a bootstrap sample of the rows of positive weight.
@@ -189,7 +199,8 @@ class BinnedRows(NamedTuple):
         drawn = weights * np.bincount(rows[random.randint(0, len(rows), len(rows))], minlength=n)
         feature, (ends, children) = np.empty(2 * n, np.int32), np.zeros((2, 2 * n, 2), np.int32)
         sizes, state = (_BINS, max(1, int(d**0.5))), np.uint64(random.randint(1, 2**63))
-        m = grow_tree(self.codes, targets, drawn.astype(np.float32), *sizes, state, feature, ends, children)
+        given = self.codes, self.others, targets, drawn.astype(np.float32)
+        m = grow_tree(*given, *sizes, state, feature, ends, children)
         feature, ends, children = feature[:m].copy(), ends[:m], children[:m].copy()
         threshold = 0.5 * (self.most[feature, ends[:, 0]] + self.least[feature, ends[:, 1]])
         threshold[feature < 0], children[feature < 0] = 0.0, -1

@@ -6,6 +6,8 @@ import numpy as np
 
 from labelweave.foundation.loops.compiling import INNER, LOOP, njit
 
+_LEAST = np.float32(1e-30)  # the weight of a bin with rows, where rounding leaves none
+
 
 @njit(nogil=True, cache=True, fastmath={"contract"})
 def add_multiples(target, factors, vector):
@@ -135,10 +137,12 @@ def find_leaves(rows, roots, feature, threshold, children, missing_left, leaves)
 
 # sums over targets may be split into lanes
 @njit(nogil=True, cache=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
-def grow_tree(codes, targets, weights, n_bins, n_tried, seed, feature, ends, children):
+def grow_tree(codes, others, targets, weights, n_bins, n_tried, seed, feature, ends, children):
     """Grow a regression tree of many targets by least squares; return the number of its nodes.
 
     codes (d, n): the bin of each value, below ``n_bins``, in the order of values.
+    others: usual (d,), starts (d + 1,), rows: the bin of most rows, negative for a feature without, and the
+        rows in its other bins, ``rows[starts[f] : starts[f + 1]]``.
     targets (n, k), weights (n,): in single precision; rows of weight 0 take no part.
     n_tried: features to try per node, drawn by ``seed``, not 0; more until one is not constant.
     feature, ends, children: filled as in :func:`find_leaves`; ``ends`` (m, 2) has the last bin of the first
@@ -149,6 +153,8 @@ def grow_tree(codes, targets, weights, n_bins, n_tried, seed, feature, ends, chi
     begins, stops = np.zeros(2 * len(rows), np.int64), np.full(2 * len(rows), len(rows))
     order, spare, filled = np.arange(d), np.empty(len(rows), np.int32), np.empty(n_bins, np.int64)
     here, own = np.empty((len(rows), k), np.float32), np.empty(len(rows), np.float32)
+    nodes = np.full(len(targets), -1, np.int32)
+    nodes[rows] = 0
     sums, counts = np.empty((n_bins, k), np.float32), np.zeros(n_bins, np.float32)
     total, left = np.empty(k, np.float32), np.empty(k, np.float32)
     n_nodes, node = 1, 0
@@ -175,8 +181,14 @@ def grow_tree(codes, targets, weights, n_bins, n_tried, seed, feature, ends, chi
             seed ^= seed >> np.uint64(27)
             other = place + np.int64(seed >> np.uint64(11)) % (d - place)
             order[place], order[other] = order[other], order[place]
-            column = codes[order[place]]
-            n_filled = _fill_bins(column, rows[first : first + m], own, here, sums, counts, filled)
+            tried = order[place]
+            column, usual, listed = codes[tried], others[0][tried], others[1][tried : tried + 2]
+            if usual >= 0 and listed[1] - listed[0] < m:
+                found, whole = others[2][listed[0] : listed[1]], (m, weight, total)
+                _add_others(column, found, nodes, node, weights, targets, whole, usual, sums, counts)
+            else:
+                _add_rows(column, rows[first : first + m], own, here, sums, counts)
+            n_filled = _filled_bins(counts, filled)
             before = np.float32(0.0)
             left[:] = 0
             for i in range(n_filled - 1):
@@ -193,7 +205,7 @@ def grow_tree(codes, targets, weights, n_bins, n_tried, seed, feature, ends, chi
                     ends[node, 0], ends[node, 1] = code, filled[i + 1]
         if feature[node] >= 0:
             column, own_rows = codes[feature[node]], rows[first : first + m]
-            n_left = first + _first_rows(column, ends[node, 0], own_rows, spare)
+            n_left = first + _first_rows(column, ends[node, 0], own_rows, spare, nodes, n_nodes)
             begins[n_nodes], stops[n_nodes] = first, n_left
             begins[n_nodes + 1], stops[n_nodes + 1] = n_left, first + m
             children[node, 0], children[node, 1] = n_nodes, n_nodes + 1
@@ -203,25 +215,24 @@ def grow_tree(codes, targets, weights, n_bins, n_tried, seed, feature, ends, chi
 
 
 @njit(**INNER)
-def _first_rows(column, last, rows, spare):
-    """Move the rows whose bin is at most ``last`` to the front, in order; return their number."""
+def _first_rows(column, last, rows, spare, nodes, child):
+    """Move rows whose bin is at most ``last``, those of ``child``, to the front, in order; count them."""
     n_left, n_right = 0, 0
     for i in range(len(rows)):
         if column[rows[i]] <= last:
-            rows[n_left] = rows[i]
+            rows[n_left], nodes[rows[i]] = rows[i], child
             n_left += 1
         else:
-            spare[n_right] = rows[i]
+            spare[n_right], nodes[rows[i]] = rows[i], child + 1
             n_right += 1
     rows[n_left:] = spare[:n_right]
     return n_left
 
 
 @njit(**INNER)
-def _fill_bins(column, rows, own, here, sums, counts, filled):
-    """Sum the weights ``own`` and targets ``here`` of rows by bin; return the number of filled bins."""
+def _add_rows(column, rows, own, here, sums, counts):
+    """Sum the weights ``own`` and targets ``here`` of rows by bin."""
     counts[:] = 0
-    n_filled = 0
     for i in range(len(rows)):
         code = column[rows[i]]
         if counts[code] == 0:
@@ -231,6 +242,33 @@ def _fill_bins(column, rows, own, here, sums, counts, filled):
             for j in range(here.shape[1]):
                 sums[code, j] += here[i, j]
         counts[code] += own[i]
+
+
+@njit(**INNER)
+def _add_others(column, found, nodes, node, weights, targets, whole, usual, sums, counts):
+    """Sum weights and targets of rows outside the usual bin, which has the rest of those of the node.
+
+    whole: the number of the node's rows, and the sums of their weights and targets.
+    """
+    m, weight, total = whole
+    counts[:], sums[usual] = 0, total
+    for row in found:
+        if nodes[row] == node:
+            code = column[row]
+            if counts[code] == 0:
+                sums[code] = 0
+            for j in range(len(total)):
+                sums[code, j] += weights[row] * targets[row, j]
+                sums[usual, j] -= weights[row] * targets[row, j]
+            counts[code] += weights[row]
+            weight, m = weight - weights[row], m - 1
+    counts[usual] = max(weight, _LEAST) if m else 0
+
+
+@njit(**INNER)
+def _filled_bins(counts, filled):
+    """List the bins that have rows; return their number."""
+    n_filled = 0
     for code in range(len(counts)):
         if counts[code] > 0:
             filled[n_filled] = code
