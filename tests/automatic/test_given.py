@@ -150,7 +150,7 @@ def test_what_is_no_multi_label_estimator_is_refused(data):
     X, Y = data[:2]
     with pytest.raises(ValueError, match="Mute has neither predict_proba nor decision_function"):
         auto(Mute()).fit(X, Y)
-    with pytest.raises(ValueError, match=r"OfOneLabel.predict_proba returned an array of shape \(24, 1\)"):
+    with pytest.raises(ValueError, match=r"OfOneLabel returns scores of shape \(24, 1\) for 3 labels"):
         auto(OfOneLabel()).fit(X, Y)
     for members in ([], ["rbf", "rbf"], ["svm"], [RandomForestClassifier], [None], [3]):
         with pytest.raises(ValueError, match="pass 'auto', or a list of distinct names"):
@@ -245,9 +245,13 @@ def test_answers_in_all_forms_are_one_column_a_label():
     np.testing.assert_array_equal(responses(constant, "predict_proba", FEW, 2), np.tile([0.0, 1.0], (30, 1)))
 
 
-@pytest.mark.parametrize("found", [np.ones((30, 3)), np.full((30, 2), np.nan)])
-def test_answers_that_are_not_one_number_a_label_are_refused(found):
-    with pytest.raises(
-        ValueError, match=r"SimpleNamespace.predict_proba returned an array of shape \(30, \d\)"
-    ):
+@pytest.mark.parametrize(
+    ("found", "what"),
+    [
+        (np.ones((30, 3)), r"scores of shape \(30, 3\)"),
+        (np.full((30, 2), np.nan), "numbers that are not finite"),
+    ],
+)
+def test_answers_that_are_not_one_number_a_label_are_refused(found, what):
+    with pytest.raises(ValueError, match=what):
         responses(_answer(found), "predict_proba", FEW, 2)

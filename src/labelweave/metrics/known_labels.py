@@ -270,11 +270,10 @@ def label_probabilities(estimator: Any, X: Any, n_labels: int) -> RowsByLabels:
         classes = getattr(estimator, "classes_", [np.arange(2)] * len(found))
         columns = [_positive_column(table, values) for table, values in zip(found, classes, strict=True)]
         return as_score_table(np.column_stack(columns), estimator, n_labels)
-    table = np.asarray(found)
     classes = _classes_of_one_label(estimator)
-    if n_labels == 1 and table.ndim == 2 and table.shape[1] == len(classes):
-        table = _positive_column(table, classes)
-    return as_score_table(table, estimator, n_labels)
+    if n_labels == 1 and np.ndim(found) == 2 and found.shape[1] == len(classes):
+        found = _positive_column(found, classes)
+    return as_score_table(found, estimator, n_labels)
 
 
 def _classes_of_one_label(estimator: Any) -> Any:
@@ -293,7 +292,7 @@ def _positive_column(table: Array, classes: Any) -> Array:
 
 def as_score_table(found: Any, estimator: Any, n_labels: int) -> RowsByLabels:
     """Check that scores have one column per label; scores of one label may be a vector."""
-    scores = np.asarray(found)
+    scores = found.toarray() if sp.issparse(found) else np.asarray(found)
     table = scores.reshape(-1, 1) if scores.ndim == 1 and n_labels == 1 else scores
     if table.ndim != 2 or table.shape[1] != n_labels:
         raise ValueError(

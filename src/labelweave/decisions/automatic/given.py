@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.utils.validation import has_fit_parameter
 
@@ -24,6 +23,7 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.config import PartInterrupted, was_interrupted
 from labelweave.labels.targets import UnobservedLabelWarning
+from labelweave.metrics.known_labels import label_scores
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Made, Numbers, OneOf
 
@@ -164,26 +164,11 @@ def scores_of(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLab
 
 def responses(fitted: Any, response: str, data: Any, n_labels: int) -> RowsByLabels:
     """Compute label probabilities or decision values from any form that scikit-learn returns: (n, L)."""
-    found = getattr(fitted, response)(data)
-    if isinstance(found, list):  # one table per label, one column per class of the label in training
-        columns = [_of_positives(part, kinds) for part, kinds in zip(found, fitted.classes_, strict=True)]
-        return np.column_stack(columns)
-    table = np.asarray(found.toarray() if sp.issparse(found) else found, dtype=np.float64)
-    if table.ndim == 1:
-        table = table[:, None]
-    elif n_labels == 1 and response == "predict_proba":
-        table = _of_positives(table, fitted.classes_)[:, None]
-    if table.shape[1] != n_labels or not np.isfinite(table).all():
-        raise ValueError(
-            f"{type(fitted).__name__}.{response} returned an array of shape {table.shape}, not finite scores "
-            f"of {n_labels} labels; use a multi-label estimator."
-        )
+    table = label_scores(fitted, data, n_labels, response).astype(np.float64)
+    if not np.isfinite(table).all():
+        what = f"{type(fitted).__name__}.{response} returned numbers that are not finite"
+        raise ValueError(f"{what}; scale the features, or leave this member out.")
     return table
-
-
-def _of_positives(probabilities: Array, kinds: Any) -> Array:
-    at = np.flatnonzero(np.asarray(kinds) == 1)
-    return np.asarray(probabilities)[:, at[0]] if len(at) else np.zeros(len(probabilities))
 
 
 @storable(
