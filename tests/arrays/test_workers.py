@@ -147,6 +147,16 @@ def test_the_library_has_one_thread_until_the_last_of_overlapping_users_is_done(
         assert _library_threads() == before
 
 
+def test_libraries_are_looked_for_outside_of_the_thread_that_handles_signals(monkeypatch):
+    """An exception in a callback of ctypes, as of Ctrl-C, would be printed and lost."""
+    find, threads = linear_algebra.ThreadpoolController, []
+    monkeypatch.setattr(
+        linear_algebra, "ThreadpoolController", lambda: threads.append(threading.current_thread()) or find()
+    )
+    assert len(linear_algebra._Library()._parts) == len(_LIBRARY._parts)
+    assert threads[0] is not threading.main_thread()
+
+
 def test_the_library_has_one_thread_in_whatever_thread_work_runs():
     def counted():
         with Workers().running():

@@ -186,7 +186,7 @@ class BinnedRows(NamedTuple):
                 if _FEW * len(rows) <= n:
                     usual[feature], others[feature] = fullest, rows.astype(np.int32)
         starts = np.cumsum([0, *map(len, others)])
-        return cls(codes, *ends, (usual, starts, np.concatenate(others)))
+        return cls(codes, ends[0], ends[1], (usual, starts, np.concatenate(others)))
 
     def grown(self, targets: Array, weights: Array, seed: int) -> Forest:
         """Grow a tree on a bootstrap sample of the rows of positive weight.

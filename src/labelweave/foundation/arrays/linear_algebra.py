@@ -252,7 +252,9 @@ class _Library:
 
     @cached_property
     def _parts(self) -> list[Any]:
-        return ThreadpoolController().select(user_api="blas").lib_controllers  # one millisecond
+        with ThreadPoolExecutor(1) as thread:  # as a signal in a callback of ctypes would be lost
+            found = thread.submit(ThreadpoolController).result()
+        return found.select(user_api="blas").lib_controllers
 
     def _set(self, threads: list[int]) -> None:
         for part, number in zip(self._parts, threads, strict=True):
