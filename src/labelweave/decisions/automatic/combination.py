@@ -115,10 +115,8 @@ def weights_by_label(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floa
 
 def member_weights(table: TrainingTable, odds: Sequence[RowsByLabels]) -> Floats:
     """Weight members by their out-of-fold log-odds: no weight is negative, at least one is positive."""
-    known = ~np.isnan(table.targets)
-    seen = np.where(known, table.weights[:, None], 0.0)
+    targets, seen = table.observed
     seen /= max(float(seen.sum()), 1e-300)
-    targets = np.where(known, table.targets, 0.0)
 
     def loss(weights: Floats) -> tuple[float, Floats]:
         summed = weighted_sum(weights, odds)

@@ -71,25 +71,27 @@ class TrainingTable:
         shares = sp.csr_array(np.where(seen, self.targets, 0.0))
         return LabelMatrix._of_targets(shares, None if seen.all() else sp.csr_array(seen), None)
 
+    @property
+    def observed(self) -> tuple[RowsByLabels, RowsByLabels]:
+        """The targets and the weights of entries (n, L), both 0 where unobserved."""
+        known = ~np.isnan(self.targets)
+        return np.where(known, self.targets, 0.0), np.where(known, self.weights[:, None], 0.0)
+
     def loss(self, scores: RowsByLabels) -> float:
         """Compute the squared error of scores on observed labels, relative to that of each label's mean."""
-        known = ~np.isnan(self.targets)
-        seen = np.where(known, self.weights[:, None], 0.0)
-        filled = np.where(known, self.targets, 0.0)
+        filled, seen = self.observed
         means = (seen * filled).sum(axis=0) / np.maximum(seen.sum(axis=0), 1e-300)
         variance = float((seen * np.square(filled - means)).sum())
         return self.squared_error(scores) / variance if variance > 0 else 1.0
 
     def squared_error(self, scores: RowsByLabels) -> float:
-        known = ~np.isnan(self.targets)
-        seen = np.where(known, self.weights[:, None], 0.0)
-        return float((seen * np.square(np.where(known, self.targets, 0.0) - scores)).sum())
+        filled, seen = self.observed
+        return float((seen * np.square(filled - scores)).sum())
 
     def log_loss(self, odds: RowsByLabels) -> float:
         """Compute the mean log loss of log-odds on observed labels."""
-        known = ~np.isnan(self.targets)
-        seen = np.where(known, self.weights[:, None], 0.0)
-        losses = np.logaddexp(0.0, odds) - np.where(known, self.targets, 0.0) * odds
+        filled, seen = self.observed
+        losses = np.logaddexp(0.0, odds) - filled * odds
         return float((seen * losses).sum() / max(float(seen.sum()), 1e-300))
 
     def curves(self, scores: RowsByLabels) -> SigmoidCalibration:
