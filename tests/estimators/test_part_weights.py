@@ -17,13 +17,7 @@ _Y[[1, 5, 7], [0, 2, 2]] = np.nan
 _PARTS = {"own": LabelCovariance.identity(3), "ones": np.ones((3, 3)), "factor": LabelCovariance.low_rank(_F)}
 _LINEAR, _RBF = _X @ _X.T, rbf_kernel(_X, gamma=0.3)
 _C = 0.2
-
-
-def _unit(matrix):
-    return matrix / np.mean(np.diagonal(matrix))
-
-
-_MATRICES = [np.eye(3), np.ones((3, 3)), _unit(_F @ _F.T)]
+_MATRICES = [np.eye(3), np.ones((3, 3)), 3 * _F @ _F.T / np.square(_F).sum()]  # of mean variance 1
 
 
 def _dual_optimum(pairs):
@@ -74,8 +68,7 @@ def test_fit_and_weights_reach_the_optimum_of_their_dual(solver):
 
 def test_the_certificate_is_of_the_weights_too():
     model = _fit(label_covariance=LabelCovariance.weighted(_PARTS))
-    R = model.label_covariance_.to_dense()
-    W = model.coef_
+    R, W = model.label_covariance_.to_dense(), model.coef_
     signs = np.nan_to_num(2 * _Y - 1)
     losses = np.maximum(0, 1 - signs * (_X @ W.T))[signs != 0].sum()
     primal = np.trace(W.T @ np.linalg.pinv(R, rcond=1e-12) @ W) / 2 + 2 * _C * losses
@@ -86,21 +79,14 @@ def test_the_certificate_is_of_the_weights_too():
         assert at_these.trace_[-1].primal >= model.trace_[-1].dual
 
 
-def test_kernels_and_covariances_are_weighted_together():
+@pytest.mark.parametrize("last", [LabelCovariance.weighted([_MATRICES[2]]), _MATRICES[2]], ids=["part", "R"])
+def test_kernels_and_covariances_are_weighted_together(last):
     kernels = [lw.kernels.RBFKernel(0.3), lw.kernels.LinearKernel()]
-    weighted = [LabelCovariance.weighted([_MATRICES[0], _MATRICES[1]]), LabelCovariance.weighted([np.eye(3)])]
+    weighted = [LabelCovariance.weighted([_MATRICES[0], _MATRICES[1]]), last]
     model = _fit(kernel=kernels, label_covariance=weighted)
-    optimum, _ = _dual_optimum([(_RBF, _MATRICES[0]), (_RBF, _MATRICES[1]), (_LINEAR, np.eye(3))])
-    assert model.trace_[-1].primal == pytest.approx(optimum, rel=3e-6)
-    assert sum(one.weights.sum() for one in model.label_covariance_) == pytest.approx(1)
-
-
-def test_a_covariance_of_one_kernel_is_a_part_of_the_sum():
-    kernels = [lw.kernels.RBFKernel(0.3), lw.kernels.LinearKernel()]
-    given = [LabelCovariance.weighted([_MATRICES[0], _MATRICES[1]]), _MATRICES[2]]
-    model = _fit(kernel=kernels, label_covariance=given)
     optimum, _ = _dual_optimum([(_RBF, _MATRICES[0]), (_RBF, _MATRICES[1]), (_LINEAR, _MATRICES[2])])
     assert model.trace_[-1].primal == pytest.approx(optimum, rel=3e-6)
+    assert sum(one.weights.sum() for one in model.label_covariance_) == pytest.approx(1)
 
 
 def test_the_start_of_the_weights_does_not_matter():
@@ -138,3 +124,9 @@ def test_the_lowest_point_of_planes_bounds_them():
 def test_fits_of_single_labels_refuse_them():
     with pytest.raises(ValueError, match="learned from all; use prune='off'"):
         _fit(label_covariance=LabelCovariance.weighted(_PARTS), prune="certified")
+
+
+def test_a_fit_at_its_limit_ends_the_alternation():
+    with pytest.warns(Warning, match="limit"):
+        model = _fit(label_covariance=LabelCovariance.weighted(_PARTS), C=1e6, max_iter=20)
+    assert (model.status_, model.n_iter_) == ("iteration_limit", 1)

@@ -86,6 +86,13 @@ def test_a_related_label_speaks_for_it():
         assert fitted.unobserved_labels_.tolist() == [3]
 
 
+def test_a_tree_of_labels_leaves_it_out():
+    with pytest.warns(lw.UnobservedLabelWarning):
+        model = lw.LabelGraphClassifier("chow-liu", alpha=1e-3).fit(X, Y)
+    assert not model.decision_function(X)[:, 3].any()
+    assert model.label_graph_.n_cliques == 2
+
+
 def test_a_mean_speaks_for_it():
     mean = np.vstack([np.zeros((3, 4)), np.eye(4)[:1]])
     for model in (

@@ -98,7 +98,7 @@ class KernelLogisticClassifier(KernelProbabilities):
     scale : float, default=10.0
         The factor v of the kernel, the prior variance of scores, which acts like C elsewhere.  If it is
         learned, this is the initial value; on rows that separate the labels it grows to the search's
-        bound.
+        bound, and where linear scores predict best it grows as the width gamma falls.
     intercept_variance : float or "learn", default=1.0
         The prior variance of the intercepts, which are independent; a number is kept, 0 fits none.
         "learn" starts at 1, and stays there with ``hyperparameters="fixed"``.

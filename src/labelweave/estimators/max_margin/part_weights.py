@@ -155,13 +155,13 @@ class PartWeights(Solver[WeightedMargins, WeightsState]):
         record = TraceRecord.of(fitted.result.trace[-1].primal, bound)
         now = replace(state, rounds=state.rounds + 1)
         of_fit = fitted.result.status
-        if of_fit is Status.INTERRUPTED or record.gap <= self.tol:
+        if of_fit is not Status.CONVERGED or record.gap <= self.tol:  # the next fit would fail alike
             return Round(now, record, Status.CONVERGED if record.gap <= self.tol else of_fit, fitted)
         if record.primal < state.least:
             now = replace(now, best=state.weights, least=record.primal)
         weights = (now.best + lowest) / 2
         if state.tol <= self._finest and np.allclose(weights, state.weights, rtol=0, atol=_PRECISE):
-            return Round(now, record, Status.STALLED if of_fit is Status.CONVERGED else of_fit, fitted)
+            return Round(now, record, Status.STALLED, fitted)
         tol = float(np.clip(_SHARE * record.gap, self._finest, state.tol))
         return Round(replace(now, weights=weights, tol=tol, dual=dual, planes=planes), record, None, fitted)
 

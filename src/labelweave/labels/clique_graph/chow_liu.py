@@ -7,6 +7,8 @@ edges is the best approximation of a distribution.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import minimum_spanning_tree
@@ -23,8 +25,8 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array |
     """Build the maximum spanning tree of the pairs' empirical mutual information, strongest edges first.
 
     Pairs are counted over the rows where both labels are observed, with ``smoothing`` added to each of the
-    four counts (Laplace).  The memory is about 40 bytes per pair of labels; the targets stay sparse.  Weights
-    are mutual informations in nats, signs those of the covariance.
+    four counts (Laplace); those without such rows are not joined.  The memory is about 40 bytes per pair of
+    labels; the targets stay sparse.  Weights are mutual informations in nats, signs those of the covariance.
     """
     if not 0.0 < smoothing < np.inf:
         raise ValueError(f"smoothing is {smoothing!r}; it must be above 0.")
@@ -32,8 +34,10 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array |
         _check_weights(np.asarray(sample_weight), len(labels))
     counts = _PairCounts(labels, sample_weight)
     row, column = _spanning_tree(counts, smoothing)
-    information, covariance = _mutual_information(*counts.of_pairs(row, column), smoothing)
+    counted = counts.of_pairs(row, column)
+    information, covariance = _mutual_information(counted, smoothing)
     order = np.lexsort((column, row, -information))
+    order = order[counted[-1][order] > 0]
     pairs = np.column_stack([row, column])[order]
     signs = np.sign(covariance[order]).astype(np.int8)
     return CliqueGraph(labels.n_labels, map(tuple, pairs.tolist()), labels.names, information[order], signs)
@@ -47,7 +51,7 @@ def _spanning_tree(counts: _PairCounts, smoothing: float) -> tuple[Array, Array]
     for part in panels(n_labels, max(1, _PAIRS_AT_ONCE // n_labels)):
         place = slice(starts[part.start], starts[part.stop])
         is_above = np.arange(n_labels) > np.arange(part.start, part.stop)[:, None]
-        distances[place] = _mutual_information(*counts.of_labels(part), smoothing)[0][is_above]
+        distances[place] = _mutual_information(counts.of_labels(part), smoothing)[0][is_above]
         others[place] = np.nonzero(is_above)[1]
     # the library finds the minimum and treats 0 as no edge
     distances /= -(distances.max(initial=0.0) or 1.0)
@@ -79,34 +83,29 @@ class _PairCounts:
         entries = np.repeat(weights, np.diff(self._on.indptr))
         self._alone = np.bincount(self._on.indices, entries, minlength=self.n_labels)
 
-    def of_labels(self, part: slice | Array) -> tuple[Array, Array, Array, Array]:
+    def of_labels(self, part: slice | Array) -> Sequence[Array]:
         """Count pairs of some labels k with all l; each (k, L)."""
         both = (self._weighed_on[part] @ self._on).toarray()
         if self._seen is None or self._weighed_seen is None:
-            both, one, other, rows = np.broadcast_arrays(
-                both, self._alone[part, None], self._alone, self._total
-            )
-            return both, one, other, rows
+            return np.broadcast_arrays(both, self._alone[part, None], self._alone, self._total)
         one = (self._weighed_on[part] @ self._seen).toarray()
         other = (self._weighed_seen[part] @ self._on).toarray()
         return both, one, other, (self._weighed_seen[part] @ self._seen).toarray()
 
-    def of_pairs(self, row: Array, column: Array) -> tuple[Array, Array, Array, Array]:
+    def of_pairs(self, row: Array, column: Array) -> Array:
         """Count pairs of labels; each (pairs,)."""
         parts = panels(len(row), max(1, _PAIRS_AT_ONCE // self.n_labels))
         found = [self._chosen(row[part], column[part]) for part in parts]
-        both, one, other, rows = np.concatenate(found, axis=1) if found else np.zeros((4, 0))
-        return both, one, other, rows
+        return np.concatenate(found, axis=1) if found else np.zeros((4, 0))
 
     def _chosen(self, row: Array, column: Array) -> Array:
         places = np.arange(len(row)), column
         return np.stack([table[places] for table in self.of_labels(row)])
 
 
-def _mutual_information(
-    both: Array, one: Array, other: Array, rows: Array, smoothing: float
-) -> tuple[Array, Array]:
+def _mutual_information(counts: Iterable[Array], smoothing: float) -> tuple[Array, Array]:
     """Return the mutual information of every pair, in nats, and the covariance."""
+    both, one, other, rows = counts
     total = rows + 4.0 * smoothing
     joint = np.stack([rows - one - other + both, one - both, other - both, both])
     joint = (joint + smoothing) / total
