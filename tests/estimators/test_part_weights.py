@@ -126,7 +126,8 @@ def test_fits_of_single_labels_refuse_them():
         _fit(label_covariance=LabelCovariance.weighted(_PARTS), prune="certified")
 
 
-def test_a_fit_at_its_limit_ends_the_alternation():
+def test_fits_at_their_limit_end_the_alternation():
     with pytest.warns(Warning, match="limit"):
-        model = _fit(label_covariance=LabelCovariance.weighted(_PARTS), C=1e6, max_iter=20)
-    assert (model.status_, model.n_iter_) == ("iteration_limit", 1)
+        model = _fit(label_covariance=LabelCovariance.weighted(_PARTS), C=1e6, max_iter=30)
+    assert model.status_ == "iteration_limit"
+    assert model.n_iter_ < 30

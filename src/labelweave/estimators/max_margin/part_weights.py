@@ -43,6 +43,7 @@ from labelweave.solvers.frame import Certificate, Round, State
 
 _COARSEST = 0.1  # gap of the first fit
 _SHARE = 0.3  # of the last gap, at which the next fit ends
+_FITS, _LEAST_GAIN = 5, 0.9  # a fit at its limit is the last if the gap fell by less over so many
 _PRECISE = 1e-10  # the least tolerance of the linear program
 _FINEST = 0.5  # of the tolerance: the rest is for the weights
 
@@ -155,13 +156,15 @@ class PartWeights(Solver[WeightedMargins, WeightsState]):
         record = TraceRecord.of(fitted.result.trace[-1].primal, bound)
         now = replace(state, rounds=state.rounds + 1)
         of_fit = fitted.result.status
-        if of_fit is not Status.CONVERGED or record.gap <= self.tol:  # the next fit would fail alike
+        before = state.trace[-_FITS:] if of_fit is not Status.CONVERGED else ()
+        is_stuck = len(before) == _FITS and record.gap > _LEAST_GAIN * before[0].gap
+        if of_fit is Status.INTERRUPTED or record.gap <= self.tol or is_stuck:
             return Round(now, record, Status.CONVERGED if record.gap <= self.tol else of_fit, fitted)
         if record.primal < state.least:
             now = replace(now, best=state.weights, least=record.primal)
         weights = (now.best + lowest) / 2
         if state.tol <= self._finest and np.allclose(weights, state.weights, rtol=0, atol=_PRECISE):
-            return Round(now, record, Status.STALLED, fitted)
+            return Round(now, record, Status.STALLED if of_fit is Status.CONVERGED else of_fit, fitted)
         tol = float(np.clip(_SHARE * record.gap, self._finest, state.tol))
         return Round(replace(now, weights=weights, tol=tol, dual=dual, planes=planes), record, None, fitted)
 
