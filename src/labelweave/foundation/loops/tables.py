@@ -153,8 +153,7 @@ def grow_tree(codes, others, targets, weights, n_bins, n_tried, seed, feature, e
     begins, stops = np.zeros(2 * len(rows), np.int64), np.full(2 * len(rows), len(rows))
     order, spare, filled = np.arange(d), np.empty(len(rows), np.int32), np.empty(n_bins, np.int64)
     here, own = np.empty((len(rows), k), np.float32), np.empty(len(rows), np.float32)
-    nodes = np.full(len(targets), -1, np.int32)
-    nodes[rows] = 0
+    nodes = np.where(weights > 0, 0, -1).astype(np.int32)
     sums, counts = np.empty((n_bins, k), np.float32), np.zeros(n_bins, np.float32)
     total, left = np.empty(k, np.float32), np.empty(k, np.float32)
     n_nodes, node = 1, 0
@@ -176,11 +175,7 @@ def grow_tree(codes, others, targets, weights, n_bins, n_tried, seed, feature, e
         for place in range(d if differs else 0):
             if place >= n_tried and feature[node] >= 0:
                 break
-            seed ^= seed >> np.uint64(12)
-            seed ^= seed << np.uint64(25)
-            seed ^= seed >> np.uint64(27)
-            other = place + np.int64(seed >> np.uint64(11)) % (d - place)
-            order[place], order[other] = order[other], order[place]
+            seed = _draw(order, place, seed)
             tried = order[place]
             column, usual, listed = codes[tried], others[0][tried], others[1][tried : tried + 2]
             if usual >= 0 and listed[1] - listed[0] < m:
@@ -201,7 +196,7 @@ def grow_tree(codes, others, targets, weights, n_bins, n_tried, seed, feature, e
                     product += left[j] * total[j]
                 gain = above / before + (square - 2 * product + above) / (weight - before)
                 if gain > best:
-                    best, feature[node] = gain, order[place]
+                    best, feature[node] = gain, tried
                     ends[node, 0], ends[node, 1] = code, filled[i + 1]
         if feature[node] >= 0:
             column, own_rows = codes[feature[node]], rows[first : first + m]
@@ -212,6 +207,17 @@ def grow_tree(codes, others, targets, weights, n_bins, n_tried, seed, feature, e
             n_nodes += 2
         node += 1
     return n_nodes
+
+
+@njit(**INNER)
+def _draw(order, place, seed):
+    """Move a random one of the features from a place on to this place; return the next seed."""
+    seed ^= seed >> np.uint64(12)
+    seed ^= seed << np.uint64(25)
+    seed ^= seed >> np.uint64(27)
+    other = place + np.int64(seed >> np.uint64(11)) % (len(order) - place)
+    order[place], order[other] = order[other], order[place]
+    return seed
 
 
 @njit(**INNER)
