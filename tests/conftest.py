@@ -102,8 +102,6 @@ def browser(tmp_path_factory):
 
 @pytest.fixture
 def reloaded(tmp_path):
-    """Save a model, and return the content of its file."""
-
     def call(model):
         import labelweave
 

@@ -28,12 +28,10 @@ def kinds(which=lambda name: True, quick=QUICK):
 
 
 def takes(parameter):
-    """Return whether constructors of kinds have a parameter."""
     return lambda name: parameter in EVERY[name].get_params()
 
 
 def has(method):
-    """Return whether kinds have a method."""
     return lambda name: hasattr(EVERY[name], method)
 
 
@@ -49,7 +47,6 @@ def in_folds(name):
 
 
 def is_tuned(name):
-    """Return whether a kind chooses thresholds."""
     return name.startswith("tuned")
 
 
@@ -83,12 +80,10 @@ def data(name):
 
 
 def labels(name, table):
-    """Return labels as the kind requires them, with names if it needs some."""
     return pd.DataFrame(table, columns=list("abcde")[: table.shape[1]]) if name in NEEDS_NAMES else table
 
 
 def complete(name):
-    """Return the data of a kind with all entries known."""
     X, Y = data(name)
     table = labels(name, np.nan_to_num(np.asarray(Y)))
     if name == "hierarchy":
@@ -97,12 +92,10 @@ def complete(name):
 
 
 def model(name, **parameters):
-    """Return a model of a kind that is not fitted."""
     return clone(EVERY[name]).set_params(**parameters)
 
 
 def fit(name, X, y, sample_weight=None, entry_weight=None, **parameters):
-    """Fit a model of a kind, whether it converges or not."""
     weights = {"sample_weight": sample_weight, "entry_weight": entry_weight}
     return fitted(model(name, **parameters), X, y, **{k: v for k, v in weights.items() if v is not None})
 
@@ -114,7 +107,6 @@ def fit_once(name):
 
 
 def scores(fitted_model, X):
-    """Score rows by the method that the model has."""
     offered = fitted_model.decision_function if hasattr(fitted_model, "decision_function") else None
     return (offered or fitted_model.predict_proba)(X)
 
@@ -149,12 +141,10 @@ def assert_same_scores(name, fitted_model, rows, expected):
 
 
 def ends(fitted_model):
-    """Return how the stages of a fit ended."""
     return {getattr(fitted_model, end, None) for end in ("status_", "learning_status_", "search_status_")}
 
 
 def press(at):
-    """Send Ctrl-C at the end of some subtask."""
     return AtSubtask(at, lambda: signal.raise_signal(signal.SIGINT))
 
 

@@ -50,7 +50,6 @@ chunks = partial(partitioned.chunks, sizes=30)
 
 @pytest.fixture(scope="module")
 def clusters():
-    """Clusters of one and of three processes."""
     with ExitStack() as opened:
         made = []
         for n_workers in (1, 3):

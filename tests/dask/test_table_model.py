@@ -35,7 +35,6 @@ TAGS = pd.Series([[name for name in LABELS if of_row[name]] for of_row in TRUTH.
 
 
 def parted(values, sizes=(30, 0, 40, 20)):
-    """Return some rows a partition."""
     ends = np.cumsum(sizes)
     return [
         dask.delayed(values.iloc[end - size : end]) for end, size in zip(ends, sizes, strict=True)

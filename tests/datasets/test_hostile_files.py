@@ -136,8 +136,6 @@ def test_a_parquet_file_cannot_ask_for_far_more_cells_than_it_has_bytes(tmp_path
 
 
 def _seconds(work):
-    """The least of three times."""
-
     def one():
         started = time.process_time()
         with suppress(ValueError):

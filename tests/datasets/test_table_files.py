@@ -1,7 +1,9 @@
 """Typical tables: the content decides the format, not only the name; guesses are reported."""
 
+import bz2
 import gzip
 import json
+import lzma
 import re
 import warnings
 
@@ -98,10 +100,30 @@ def test_what_is_no_table_is_refused_with_its_line(tmp_path, name, text, line, w
     assert caught.value.line == line or line is None
 
 
-def test_a_compressed_file_is_called_so(tmp_path):
-    (tmp_path / "a.csv").write_bytes(gzip.compress(b"text,tags\na,b\n"))
-    with pytest.raises(DataFileError, match=r"expected a name with \.gz, as the file is compressed"):
+@pytest.mark.parametrize(
+    ("head", "said"),
+    [
+        (gzip.compress(b"text"), "format gzip; expected a name with .gz, as the file is compressed"),
+        (b"PAR1\x15\x04\x15", "format Parquet; expected a name with .parquet"),
+        (b"ARROW1\0\0\xff\xff\xff\xff", "format Arrow or Feather; expected text in UTF-8"),
+        (b"\xff\xff\xff\xff\x80", "format Arrow or Feather"),
+        (b"\x28\xb5\x2f\xfd\x04", "format zstd; expected text in UTF-8, such as CSV, or Parquet; unpack"),
+        (bz2.compress(b"text"), "format bzip2"), (lzma.compress(b"text"), "format xz"),
+        (b"PK\x03\x04\x14\0", "format zip or xlsx"), (b"\xd0\xcf\x11\xe0\xa1", "format xls"),
+        (b"ORC\n\x06\x12", "format ORC"), (b"\x89HDF\r\n", "format HDF5"), (b"\x80\x04\x95", "format pickle"),
+        (b"\n<!DOCTYPE html>\n", "format HTML"), (b"version https://git-lfs.github.com", "format Git LFS"),
+    ],
+)  # fmt: skip
+def test_files_of_other_formats_are_named(tmp_path, head, said):
+    (tmp_path / "a.csv").write_bytes(head)
+    with pytest.raises(DataFileError, match=f"a.csv: found the {re.escape(said)}"):
         read_table(tmp_path / "a.csv", labels="tags", text="text")
+
+
+def test_column_names_that_begin_as_another_format_are_text(tmp_path):
+    for name in ("PAR1", "ARROW1", "ORC", "FEA1", "BZh9", "PK", "7z"):
+        (tmp_path / "a.csv").write_text(f"{name},tags\na,b\n")
+        assert len(read_table(tmp_path / "a.csv", labels="tags", categorical=name)) == 1
 
 
 def test_pairs_of_spacy_name_labels_that_need_no_flag(tmp_path):

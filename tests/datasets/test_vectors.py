@@ -125,8 +125,6 @@ def test_states_without_vectors_are_read():
 
 @pytest.fixture
 def table(tmp_path):
-    """Write the rows in a kind of file."""
-
     def write(kind):
         path, frame = tmp_path / f"t.{kind}", FRAME.assign(tags=TAGS)
         if kind == "jsonl":
@@ -176,7 +174,6 @@ NAMES = np.array([f"r{row}" for row in range(30)])
 
 
 def _write(path, what):
-    """Write vectors, in a format given by the name of a file."""
     if path.suffix == ".safetensors":
         save_file(dict.fromkeys(what.split(), ROWS), path)
     elif path.suffix == ".npz":

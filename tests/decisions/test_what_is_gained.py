@@ -16,8 +16,6 @@ from labelweave import (
 
 
 class CountingClassifier(ClassifierMixin, BaseEstimator):
-    """Counts the rows that it is fitted to."""
-
     fitted_rows = 0
 
     def fit(self, X, y, sample_weight=None):

@@ -26,8 +26,6 @@ X = np.random.default_rng(0).normal(size=(300, 4))
 
 
 class _Counting(Kernel):
-    """A kernel that records the sizes of the requested blocks."""
-
     def __init__(self, sizes):
         self.sizes = sizes
 
@@ -184,7 +182,6 @@ def _dense(n, d):
 
 
 def _sparse(n, d, entries):
-    """Make features with about this many entries per row."""
     return FeatureMatrix(sp.random_array((n, d), density=entries / d, format="csr", rng=0))
 
 
@@ -264,8 +261,6 @@ _ROW = 8 * _N
 
 
 class _Counted(PrecomputedSource):
-    """A source that records the requested rows."""
-
     def __init__(self, matrix):
         super().__init__(matrix)
         self.asked = []

@@ -164,7 +164,6 @@ def test_every_source_gives_the_same_tree(shape):
 
 
 def _named(shape, above):
-    """Name each node by its whole path."""
     return {
         "/".join([*above, str(name)]): None if below is None else _named(below, (*above, str(name)))
         for name, below in shape.items()

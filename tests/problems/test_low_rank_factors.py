@@ -57,13 +57,10 @@ def _pair(
 
 
 def _weights(pair, X, kind):
-    """W as weights of features."""
     return X.T @ pair.feature_factor if kind == "kernel" else pair.feature_factor
 
 
 class _Pair:
-    """A problem and its solution."""
-
     def __init__(self, *parts):
         self.problem = LowRankFactors(*parts)
         self.now = self.problem.start()

@@ -21,7 +21,6 @@ from reference.structured_twin import StructuredTwin
 
 
 def _dense_distribution(problem):
-    """Every row's probability of every labeling."""
     n, n_labels = problem.dual.means.shape
     labelings = np.array(list(itertools.product((0, 1), repeat=n_labels)))
     chances = np.ones((n, len(labelings)))

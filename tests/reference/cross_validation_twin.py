@@ -79,8 +79,6 @@ def family(name, kernel, scale=3.0, intercept_variance=0.7):
 
 @dataclass
 class Problem:
-    """Rows, labels of one kind and folds."""
-
     X: np.ndarray
     codes: np.ndarray
     signs: np.ndarray

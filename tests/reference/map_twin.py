@@ -37,7 +37,6 @@ def score_one(graph, unary, tables, labels):
 
 
 def random_cliques(generator, n_labels, n_cliques, sizes=(2, 2, 2, 3, 4)):
-    """Draw distinct cliques."""
     found = set()
     for _ in range(n_cliques):
         size = min(n_labels, int(generator.choice(sizes)))

@@ -8,7 +8,6 @@ from scipy.optimize import minimize
 
 
 def prior(grams, covariances, intercept_variance):
-    """Compute the nC x nC prior covariance."""
     n, C = len(grams[0]), len(covariances[0])
     total = intercept_variance * np.kron(np.ones((n, n)), np.eye(C))
     for K, R in zip(grams, covariances, strict=True):

@@ -35,14 +35,12 @@ def column_thresholds(scores):
 
 
 def best_by_label(name, signs, scores):
-    """Try every combination of thresholds."""
     columns = [column_thresholds(scores[:, label]) for label in range(scores.shape[1])]
     values = [measure(name, signs, scores > np.array(one)) for one in itertools.product(*columns)]
     return min(values) if name == "hamming_loss" else max(values)
 
 
 def best_shared(name, signs, scores):
-    """Try every threshold for all labels."""
     values = [measure(name, signs, scores > one) for one in column_thresholds(scores)]
     return min(values) if name == "hamming_loss" else max(values)
 
@@ -57,7 +55,6 @@ def top_k(scores, k):
 
 
 def best_top_k(name, signs, scores):
-    """Try every k."""
     values = [measure(name, signs, top_k(scores, k)) for k in range(1, scores.shape[1] + 1)]
     return min(values) if name == "hamming_loss" else max(values)
 

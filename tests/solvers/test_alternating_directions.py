@@ -29,8 +29,6 @@ CASES = [(form, name) for form in FORMS for name in COVARIANCES if form != "chol
 
 
 class Problem:
-    """A small problem and its dense twin."""
-
     def __init__(
         self, form, covariance="identity", *,
         n=18, C=0.5, seed=0, dtype=np.float64, gamma=0.5, separable=False,

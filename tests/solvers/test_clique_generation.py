@@ -51,8 +51,6 @@ class _Problem:
 
 
 class _Passes(BlockFrankWolfe):
-    """Two passes per solve."""
-
     def one_pass(self, problem, state, random):
         if state.rounds - state.begun < 2:
             return state, None, None

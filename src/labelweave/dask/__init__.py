@@ -1,8 +1,7 @@
 """Distributed fits with Dask: rows stay in their partitions; labels, or sums over rows, travel.
 
-X decides: given Dask collections, the ordinary estimators are fitted on the cluster of the current client,
-and predict lazily.  A fit depends bit by bit on the partitions and the seed, not on the number of workers or
-on workers that died.  Needs ``labelweave[dask]`` on the client, the scheduler and the workers.
+X decides: given Dask collections, estimators are fitted on the current client's cluster and predict lazily.
+A fit depends bit by bit on partitions and seed.  All machines need ``labelweave[dask]``.
 """
 
 from importlib import import_module
@@ -17,6 +16,7 @@ __all__ = ["read_files", "score_table"]
 _HOMES = {
     "FAMILIES": "labelweave.dask.models",
     "answer": "labelweave.dask.predictions",
+    "files_of": "labelweave.dask.files",
     "read_files": "labelweave.dask.files",
     "refuse_in_memory": "labelweave.dask.models",
     "score_table": "labelweave.dask.predictions",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +73,9 @@ def detect_format(path: PathLike, labels: str | Sequence[str] | None = None) -> 
 
 
 def _has_hierarchy(path: PathLike) -> bool:
-    for _, line in numbered_lines(path):
-        words = line.lower().split(None, 1)
-        if words[:1] == ["@data"]:
-            return False
-        if words[:1] == ["@attribute"] and " hierarchical " in " ".join(words[-1].split()):
-            return True
-    return False
+    lines = (line.lower().split() for _, line in numbered_lines(path))
+    header = takewhile(lambda words: words[:1] != ["@data"], lines)
+    return any(words[:1] == ["@attribute"] and "hierarchical" in words[2:-1] for words in header)
 
 
 def _by_content(path: PathLike) -> str:

@@ -35,7 +35,15 @@ _LONGEST_MESSAGE = 300
 _LEADING_ZEROS = 20
 _LINE_END = 10
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-_GZIP = b"\x1f\x8b"
+_SIGNS = {  # how files of other formats begin; a comma, tab or line end may follow the name of a column
+    "gzip": rb"\x1f\x8b", "zip or xlsx": rb"PK\x03\x04", "bzip2": rb"BZh[1-9]1AY&SY", "xz": rb"\xfd7zXZ",
+    "zstd": rb"\x28\xb5\x2f\xfd", "7z": rb"7z\xbc\xaf", "xls": rb"\xd0\xcf\x11\xe0", "HDF5": rb"\x89HDF",
+    "Parquet": rb"PAR1[^\t\n\r -~]", "Arrow or Feather": rb"ARROW1\0|FEA1\0|\xff{4}", "Avro": rb"Obj\x01",
+    "ORC": rb"ORC[^\t\r -~][^\t-\r -~]", "SQLite": rb"SQLite format 3", "MATLAB": rb"MATLAB 5.0 MAT",
+    "SPSS": rb"\$FL[23]@", "Stata": rb"<stata_dta>", "HTML": rb"(?i)\s*<(!doctype )?html",
+    "PDF": rb"%PDF-", "pickle": rb"\x80[\x02-\x05]", "Git LFS, a pointer to the data": rb"version https://git-lfs",
+}  # fmt: skip
+_NAMED = {"gzip": "a name with .gz, as the file is compressed", "Parquet": "a name with .parquet"}
 _INSIDE = ("data", "rows", "records", "items", "examples")  # what an object of a file calls its rows
 
 
@@ -114,14 +122,23 @@ def _chunks(path: Path, block_bytes: int) -> Iterator[bytes]:
         with opened(path) as stream:
             while chunk := stream.read(block_bytes):
                 text = chunk.removeprefix(_BYTE_ORDER_MARK) if is_empty else chunk
-                if is_empty and b"\0" in text[:4] and not text.startswith(_GZIP):
-                    raise DataFileError(path, 1, "a byte 0, as in UTF-16", "a file saved as UTF-8")
+                if is_empty:
+                    _refuse_binary(path, text)
                 is_empty = not text
                 yield text
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise DataFileError(path, None, f"a damaged gzip file ({error})", "a whole one") from None
     if is_empty:
         raise DataFileError(path, None, "an empty file", "data")
+
+
+def _refuse_binary(path: Path, begun: bytes) -> None:
+    for name, sign in _SIGNS.items():
+        if re.match(sign, begun):
+            expected = _NAMED.get(name, "text in UTF-8, such as CSV, or Parquet; unpack or convert it")
+            raise DataFileError(path, None, f"the format {name}", expected)
+    if b"\0" in begun[:4]:
+        raise DataFileError(path, 1, "a byte 0, as in UTF-16", "a file saved as UTF-8")
 
 
 def contains(path: PathLike, sign: bytes) -> bool:
@@ -156,9 +173,7 @@ def decoded(path: PathLike, first_line: int, block: bytes) -> str:
         line = first_line + block.count(b"\n", 0, error.start)
         column = error.start - block.rfind(b"\n", 0, error.start)
         found = f"the byte 0x{block[error.start]:02x} at position {column} of the line, which is not UTF-8"
-        is_packed = first_line == 1 and block.startswith(_GZIP)
-        wanted = "a name with .gz, as the file is compressed" if is_packed else "a file saved as UTF-8"
-        raise DataFileError(path, line, found, wanted) from None
+        raise DataFileError(path, line, found, "a file saved as UTF-8") from None
 
 
 def size_in_header(path: PathLike, line: int, what: str, text: str, most: int) -> int:

@@ -129,8 +129,8 @@ def _counted_labels(
     if n_labels is None:
         if match is None:
             raise ParameterError(
-                f"The label columns of {path} are unknown; pass `xml` or `n_labels`, or write '-C count' "
-                "(MEKA) in its relation name or '@outputs name,...' (KEEL)."
+                f"The label columns of {path} are unknown; name them in `labels`, pass `xml` or `n_labels`, "
+                "or write '-C count' (MEKA) in its relation name or '@outputs name,...' (KEEL)."
             )
         digits = match[1].removeprefix("-")
         n_labels = data_file.size_in_header(

@@ -394,11 +394,11 @@ def _warn_of_numbers(table: RawTable, name: str) -> None:
     if not strange:  # numbers and numbers as text, as JSON allows
         return
     found = repr(str(table.columns[name][strange[0]])[:40])
-    expected = (
+    expected = ParameterMessage(
         "a number like nearly all cells of this column, which is now read as words; leave such cells empty, "
-        "or name it in text or categorical"
+        "or name it in `text` or `categorical`"
     )
-    warnings.warn(str(table.error(strange[0], name, found, expected)), UserWarning, stacklevel=2)
+    warnings.warn(table.error(strange[0], name, found, expected).args[0], UserWarning, stacklevel=2)
 
 
 def refuse_nested(table: RawTable, name: str, expected: str, kinds: tuple[type, ...] = _NESTED) -> None:

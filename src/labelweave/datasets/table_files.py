@@ -175,11 +175,9 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None, no_header: bool = 
     tables = path.joined(tables) if isinstance(path, TableWithVectors) else tables
     first = next(tables, None)
     if first is None:
-        expected = "at least one row; if the first line is one, pass `no_header=True`"
         is_said = kind in ("csv", "tsv") and not no_header
-        raise DataFileError(
-            path, None, "no rows", ParameterMessage(expected) if is_said else "at least one row"
-        )
+        hint = "; if the first line is one, pass `no_header=True`" if is_said else ""
+        raise DataFileError(path, None, "no rows", ParameterMessage(f"at least one row{hint}"))
     yield first
     yield from tables
 
@@ -198,12 +196,12 @@ def _object_tables(path: PathLike, read: Reader, chunk_rows: int | None) -> Iter
             name: [*map(itemgetter(name), found)] if has_all else [row.get(name) for row in found]
             for name in names
         }
-        yield RawTable(path, Columns(cells), partial(_object_line, path, read), first_row)
+        yield RawTable(path, Columns(cells), partial(_line_of, partial(read, path), 0), first_row)
         first_row += len(chunk)
 
 
-def _object_line(path: PathLike, read: Reader, row: int) -> int:
-    return next(islice(read(path), row, None))[0]
+def _line_of(read: Callable[[], Iterator[tuple[int, Any]]], n_before: int, row: int) -> int:
+    return next(islice(read(), n_before + row, None))[0]
 
 
 def _json_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -298,7 +296,7 @@ def _fasttext_rows(path: PathLike) -> Iterator[tuple[int, dict[str, Any]]]:
         found = [one for words in _FASTTEXT_LABEL.findall(line) for one in words.split(f",{_FASTTEXT}")]
         labels, text = [one.rstrip(",") for one in found], _FASTTEXT_LABEL.sub(" ", line).strip(" \t,")
         if line.strip():
-            yield number, {"labels": labels, "text": text}
+            yield number, {"labels": labels or "", "text": text}
 
 
 def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bool) -> Iterator[RawTable]:
@@ -311,7 +309,7 @@ def _csv_tables(path: PathLike, kind: str, chunk_rows: int | None, no_header: bo
     _check_header(path, line, [*filter(None, header)])
     # as spreadsheets write where the comma is the decimal mark
     marks = DecimalMarks(path, "," if form.delimiter == ";" else ".")
-    first_row, line_of = 0, partial(_csv_line, path, form)
+    first_row, line_of = 0, partial(_line_of, partial(_csv_file, path, form), int(form.header))
     batches = _csv_batches(path, form, len(written))
     for columns in _chunks(batches, chunk_rows):
         for row in _rows_like(written, columns) if form.header else ():
@@ -334,10 +332,6 @@ def _csv_file(path: PathLike, form: CsvForm) -> Iterator[CsvRecord]:
     """Yield the records of a file, the header first."""
     lines = data_file.numbered_lines(path, _HEADER_BYTES)
     return csv_files.csv_records(path, islice(lines, form.skipped, None), form, keeps_blank=True)
-
-
-def _csv_line(path: PathLike, form: CsvForm, row: int) -> int:
-    return next(islice(_csv_file(path, form), row + form.header, None))[0]
 
 
 def _csv_batches(path: PathLike, form: CsvForm, width: int) -> Iterator[list[Any]]:
@@ -413,10 +407,8 @@ def _check_header(path: PathLike, line: int | None, header: list[str]) -> None:
     if not header or "" in counts or repeated is not None:
         what = "no header" if not header else "a column without a name"
         found = what if repeated in (None, "") else f"two columns named {repeated!r}"
-        expected = ParameterMessage(
-            "distinct column names in the first line; pass `no_header=True` if it is a row"
-        )
-        raise DataFileError(path, line, found, expected)
+        expected = "distinct column names in the first line; pass `no_header=True` if it is a row"
+        raise DataFileError(path, line, found, ParameterMessage(expected))
 
 
 def escaped(cell: str) -> str:
@@ -443,16 +435,14 @@ def _parquet_tables(
     except ImportError:
         raise ImportError("Parquet files need pyarrow: install labelweave[app].") from None
     data_file.require_file(path)
-    size = Path(path).stat().st_size
-    if not size:
+    if not (size := Path(path).stat().st_size):
         raise DataFileError(path, None, "an empty file", "a Parquet file")
     try:
         with parquet.ParquetFile(path) as file:
             first_row, n_rows, names = 0, file.metadata.num_rows, file.schema_arrow.names
             if n_rows * len(names) > max(_MOST_REPEATED * size, _FEW_CELLS):
-                raise DataFileError(
-                    path, None, f"{n_rows} rows in {size} bytes", "rows that the file can hold"
-                )
+                found = f"{n_rows} rows in {size} bytes"
+                raise DataFileError(path, None, found, "rows that the file can hold")
             _check_header(path, None, names)
             if groups is not None:
                 rows_before = [file.metadata.row_group(number).num_rows for number in range(groups[0])]

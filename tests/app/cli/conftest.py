@@ -39,7 +39,6 @@ def rows():
 
 @pytest.fixture
 def matrix_files(rows, run, tmp_path):
-    """The same rows in three formats."""
     return write_matrix_files(rows, tmp_path)
 
 

@@ -13,7 +13,6 @@ from labelweave.datasets import read_any
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    """Take one quick member."""
     monkeypatch.setattr(
         audit, "AutoLabelClassifier", lambda **given: AutoLabelClassifier(members=["rbf"], **given)
     )

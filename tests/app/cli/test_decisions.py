@@ -24,7 +24,6 @@ SETS = ["--conformal", "false_negatives,level=0.3"]
 
 @pytest.fixture
 def files(run, tmp_path):
-    """Rows to fit and others, as ``train.arff`` and ``other.arff``."""
     data = make_text_like(400, 60, 5, labels_per_row=1.5, words_per_row=8)
     Y = LabelMatrix(data.Y.positives, None, [f"l{k}" for k in range(5)])
     named = LabeledData(data.X, Y, np.array([f"f{j}" for j in range(60)]))

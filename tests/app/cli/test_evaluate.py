@@ -1,6 +1,7 @@
 """``labelweave evaluate``, ``report``, ``cross-validate``, and ``fit --compare``."""
 
 import csv
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -201,6 +202,12 @@ def test_models_are_compared_before_the_fit(run, matrix_files, tmp_path):
     for word in ("max-margin", "low-rank", "binary-relevance", "micro_f1", "mean over 2 folds"):
         assert word in done.out
     assert (tmp_path / "m.lw").exists()
+
+
+def test_says_what_clusters_need(run, table_model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    said = run("evaluate", table_model, "a.csv", "--dask", "local:2", code=2).err
+    assert said == "labelweave: labelweave.dask needs Dask: install labelweave[dask].\n"
 
 
 def test_models_of_label_sets_are_refused_for_classes():

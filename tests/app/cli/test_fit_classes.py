@@ -18,7 +18,6 @@ FIXED = ("--hyperparameters", "fixed", "-q")
 
 @pytest.fixture
 def tree_file(tmp_path, run):
-    """Rows of nine classes on two levels, in ``h.arff``."""
     data = make_taxonomy(90, 5, depth=2, noise=0.7, random_state=1)
     write_hierarchical_arff(data, tmp_path / "h.arff")
     return data

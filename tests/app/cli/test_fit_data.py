@@ -108,8 +108,12 @@ def test_lines_of_fasttext_and_cats_need_no_flag(run, tmp_path):
     (tmp_path / "a.txt").write_text(
         "".join(f"__label__{'ab'[n % 2]} __label__c {words[n % 2]}\n" for n in range(24))
     )
-    run(f"fit a.txt {MARGINS} --out m.lw")
+    assert "cells of column 'labels' are blank" not in run(f"fit a.txt {MARGINS} --out m.lw").err
     assert run("evaluate m.lw a.txt --json").json["micro_f1"] == 1
+    with (tmp_path / "a.txt").open("a") as file:
+        file.write("nothing known\n")
+    assert "1 of 25 cells of column 'labels' are blank" in run("fit a.txt --dry-run").err
+    assert "warning" not in run("fit a.txt --dry-run --empty-labels unknown").err
     rows = [{"text": words[n % 2], "cats": {"a": n % 2, "b": 1 - n % 2}} for n in range(24)]
     (tmp_path / "b.json").write_text(json.dumps(rows))
     run(f"fit b.json {MARGINS} --out m.lw")
@@ -153,10 +157,8 @@ def test_missing_features_are_spoken_of_where_some_are_missing(run, tmp_path):
     (tmp_path / "a.arff").write_text(header + "".join(f"{n % 2},{n % 2}.5\n" for n in range(20)))
     assert "missing" not in run("fit a.arff --model max-margin --out m.lw").err
     (tmp_path / "b.arff").write_text(header + "".join(f"{n % 2},{n % 2 or '?'}\n" for n in range(20)))
-    assert (
-        "are imputed with the mean of the training rows"
-        in run("fit b.arff --model max-margin --out m.lw").err
-    )
+    said = run("fit b.arff --model max-margin --out m.lw").err
+    assert "are imputed with the mean of the training rows" in said
     assert len(run("predict m.lw a.arff").records) == 20
 
 

@@ -155,10 +155,8 @@ def test_labels_outside_are_refused_with_a_way_out(run, fit):
 def test_relations_are_those_asked_for(run, fit):
     fit("GO:4", "GO:3", "--taxonomy", "t.obo", "--relations", "is_a, part_of", "-q")
     assert labels_of(run)[1] == ["GO:3", "GO:4"]
-    assert (
-        "no relation 'partof'"
-        in fit("GO:4", "GO:3", "--taxonomy", "t.obo", "--relations", "partof", code=2).err
-    )
+    said = fit("GO:4", "GO:3", "--taxonomy", "t.obo", "--relations", "partof", code=2).err
+    assert "no relation 'partof'" in said
 
 
 @pytest.mark.parametrize("test", [("GO:19", "GO:1"), ("GO:3", "GO:1"), ("GO:1|GO_3", "GO:1")])

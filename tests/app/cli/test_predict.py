@@ -167,7 +167,6 @@ def model(fit_things):
 
 @pytest.fixture
 def truth(run, tmp_path):
-    """The classes of ``test.csv``."""
     data = read_table(tmp_path / "test.csv", labels="kind", text="text")
     return data.Y.names[data.Y.positives.indices]
 

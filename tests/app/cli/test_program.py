@@ -1,6 +1,8 @@
 """The program as a whole: help, exit status, pipes, signals and Ctrl-C, partly in separate processes."""
 
+import csv
 import io
+import json
 import os
 import signal
 import subprocess
@@ -8,16 +10,18 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from rich.console import Console
 
 import labelweave
+from commands import TABLE
 from labelweave import HyperparameterSearch, KernelLogisticClassifier, MaxMarginClassifier
 from labelweave.app.cli import demo, program
 from labelweave.app.cli.fit_words import GapBar
 from labelweave.app.cli.flags import DataFlags
-from labelweave.app.cli.messages import print_json, size_of
+from labelweave.app.cli.messages import print_json, print_lines, size_of
 from labelweave.datasets.table_files import raw_tables
 from labelweave.estimators import progress_lines
 from labelweave.estimators.binary_relevance import fit as binary_relevance
@@ -93,6 +97,26 @@ def test_unexpected_errors_are_not_hidden(run, monkeypatch):
         run("fit a.csv --model max-margin --out m.lw")
 
 
+def test_the_main_path_in_fresh_processes(tmp_path):
+    """Each command alone, in a folder of its own, where standard output takes ASCII only."""
+    table = TABLE.replace("game", "Spiel für 2").replace("p5,", '"p\n5",').replace(",?", ",net")
+    (tmp_path / "a.csv").write_bytes(("\ufeff" + table).replace("\n", "\r\n").encode())
+    flags, env = ["--labels", "tags", "--label-separator", ","], os.environ | {"PYTHONIOENCODING": "ascii"}
+    said = []
+    for words in ("fit a.csv --model max-margin -o m.lw", "predict m.lw a.csv --output-format csv",
+                  "evaluate m.lw a.csv --json", "inspect m.lw", "report m.lw a.csv -o r.html"):  # fmt: skip
+        call = [sys.executable, "-m", "labelweave", *words.split(), *(flags if "fit" in words else ())]
+        done = subprocess.run(call, cwd=tmp_path, env=env, capture_output=True, check=False)
+        assert (done.returncode, b"Traceback" in done.stderr) == (0, False), done.stderr.decode()
+        said.append(done.stdout.decode())
+    printed = {(int(row["id"]), row["label"]) for row in csv.DictReader(said[1].splitlines())}
+    expected = labelweave.load(tmp_path / "m.lw").predict(pd.read_csv(tmp_path / "a.csv"))
+    assert printed == {(row, name) for row, names in enumerate(expected) for name in names}
+    assert json.loads(said[2])["rows"] == 6
+    assert "Spiel für 2" in said[3]
+    assert "Spiel für 2" in (tmp_path / "r.html").read_text("utf-8")
+
+
 @pytest.mark.slow
 def test_real_process_and_closed_pipe(run, table_model, tmp_path):
     head, *rows = (tmp_path / "a.csv").read_text().splitlines()
@@ -151,6 +175,8 @@ def test_json_and_sizes(capsys, tmp_path):
     for size, text in ((12, "12 bytes"), (1500, "1.5 kB"), (2_500_000, "2.5 MB")):
         (tmp_path / "f").write_bytes(bytes(size))
         assert size_of(tmp_path / "f") == text
+    print_lines({"label": "w" * 10**6}, 14)  # in full it takes seconds, and hides what is around it
+    assert capsys.readouterr().out.replace("\n", "").replace(" ", "") == f"label{'w' * 4000}..."
 
 
 def test_demo_on_few_rows(run, monkeypatch):
@@ -173,7 +199,6 @@ def test_no_spreadsheet_runs_what_is_predicted(run, table_model, tmp_path):
 
 
 def _interrupt(monkeypatch, place, name, call=1):
-    """Send SIGINT in some call of a function."""
     original, calls = getattr(place, name), []
 
     def interrupted(*arguments, **options):
@@ -231,8 +256,6 @@ budgets = []
 
 
 class OneCall(MaxMarginClassifier):
-    """Reports the facts of the automatic classifier."""
-
     def __init__(self, time_budget=1.0, n_jobs=1):
         super().__init__(n_jobs=n_jobs)
         self.time_budget = time_budget

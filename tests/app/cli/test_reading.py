@@ -46,7 +46,7 @@ def table(tmp_path):
     lines = ["id,note,text,price,tag_a,tag_b,tag_c,other"]
     for row in range(24):
         text = f"{'red sea' if row % 2 else 'blue sky'} {row % 3}"
-        lines.append(f"{100 + row},,{text},{row % 7 + 0.5},{row % 2},1,0,{row % 2}")
+        lines.append(f"{100 + row},{('', 'NA')[row % 2]},{text},{row % 7 + 0.5},{row % 2},1,0,{row % 2}")
     path = tmp_path / "t.csv"
     path.write_text("\n".join(lines) + "\n")
     return path

@@ -75,7 +75,6 @@ MODELS = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory, rows):
-    """All files that refused commands name."""
     path = tmp_path_factory.mktemp("refused")
     write_matrix_files(rows, path)
     for name, text in FILES.items():

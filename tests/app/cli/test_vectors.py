@@ -17,7 +17,6 @@ FIT = f"{LABELS} --model max-margin --out m.lw"
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path, monkeypatch):
-    """Write a table, and files of its vectors."""
     monkeypatch.chdir(tmp_path)
     tags = [",".join(np.array(["red", "sea"])[row[:2] > 0]) for row in ROWS]
     frame = pd.DataFrame({"key": NAMES, "title": ["one", "two"] * 20, "tags": tags})

@@ -15,7 +15,6 @@ Y = (X[:, :2] > 0).astype(int)
 
 @pytest.fixture
 def graph(run):
-    """A model of a label graph, saved in ``g.lw``."""
     labels = labelweave.LabelMatrix.from_any(Y, ["a", "b"])
     model = LabelGraphClassifier([(0, 1)], tol=0.1).fit(X, labels)
     model.save("g.lw")

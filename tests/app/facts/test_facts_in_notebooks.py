@@ -31,7 +31,6 @@ def data():
 
 
 def table(model):
-    """Extract the table of facts from the HTML of a notebook."""
     shown = model._repr_mimebundle_()["text/html"]
     before, *after = shown.split('<table class="labelweave-facts">')
     assert "sk-top-container" in before

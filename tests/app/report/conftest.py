@@ -55,8 +55,6 @@ class Page(HTMLParser):
 
 @pytest.fixture
 def report(tmp_path):
-    """Write a report and parse it."""
-
     def call(model, X, y, row_names=None, **options):
         path = tmp_path / "report.html"
         write_report(model, X, y, path, row_names=row_names, options=ReportOptions(**options))

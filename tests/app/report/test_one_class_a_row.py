@@ -90,10 +90,8 @@ def test_of_two_classes_the_threshold_is_shown(report):
     assert ((outcomes.scores > outcomes.thresholds) == (outcomes.predicted.toarray() > 0)).all()
     examples = [label for row in RowExamples(rows, outcomes).across(20) for label in row.labels]
     assert all((label.total > 0) == (label.verdict != "missed") for label in examples)
-    assert (
-        "the distance of a class above its threshold, in log-odds of the probabilities"
-        in report(model, X, y).text
-    )
+    said = "the distance of a class above its threshold, in log-odds of the probabilities"
+    assert said in report(model, X, y).text
 
 
 def test_labels_stand_for_classes(tree_model, tree_rows):

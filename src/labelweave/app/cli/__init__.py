@@ -10,6 +10,8 @@ def main(**options: Any) -> None:
     """Run the program, or name the package that is missing."""
     try:
         from labelweave.app.cli.program import main as program
+    except KeyboardInterrupt:
+        sys.exit(130)
     except ModuleNotFoundError as error:
         if error.name not in ("click", "rich"):
             raise

@@ -87,9 +87,8 @@ def write_answers(records: Iterable[Record], columns: Columns, out: str | None, 
         return
     with opened(out) as stream:
         if format in _DELIMITERS:
-            lines = _lines(records)
             _write_lines(stream, [[*columns.fixed, *columns.labels, *columns.classes]], _DELIMITERS[format])
-            _write_lines(stream, lines, _DELIMITERS[format])
+            _write_lines(stream, _lines(records), _DELIMITERS[format])
         else:
             stream.writelines(json_text(record) + "\n" for record in records)
         stream.flush()

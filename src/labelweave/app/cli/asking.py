@@ -107,6 +107,7 @@ def _row_text(rows: LabeledData, row: int) -> str:
 
 def label(flags: DataFlags) -> None:
     try:
+        import starlette  # noqa: F401
         import uvicorn
     except ImportError:
         said = "The labeling page needs Starlette and uvicorn: install labelweave[app]."

@@ -228,11 +228,13 @@ def measured_on_cluster(model: Any, data: str, source: DataFlags, where: str) ->
     data: a file, a folder or a pattern.
     Raises ValueError if a file cannot be read; the message names it.
     """
-    import dask
-    from labelweave.dask.files import files_of
+    from labelweave.dask import files_of  # says what to install
+
+    paths = files_of([data])
+    from dask import delayed
     from labelweave.dask.waiting import gathered
 
-    paths, one, kept = files_of([data]), dask.delayed(_sums_of, pure=False), dask.delayed(model)
+    one, kept = delayed(_sums_of, pure=False), delayed(model)
 
     def of_files(missed: Sequence[str]) -> list[FileSums]:
         tasks = [one(kept, path, source, missed) for path in paths]

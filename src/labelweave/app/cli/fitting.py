@@ -149,9 +149,10 @@ def _suited(request: FitRequest, targets: relations.Targets) -> FitRequest:
     if request.model == "auto" and n_rows < 2:
         return request.otherwise(f"{request.data} has {n_rows} row(s) with labels but auto needs 2")
     if request.model == "auto" and n_entries > LARGEST_TABLE:
-        return request.otherwise(
+        said = (
             f"{n_rows} rows of {len(targets.names)} labels exceed auto's limit, {LARGEST_TABLE:.0e} entries"
         )
+        return request.otherwise(said)
     return request
 
 
@@ -248,18 +249,15 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
     place, source = source.beside(path)
     given = source.columns()
     is_large = _is_large(path)
-    table = (
-        first_block(place, given, _BLOCK_ROWS)
-        if is_large
-        else next(raw_tables(place, no_header=given.no_header))
-    )
+    whole = raw_tables(place, no_header=given.no_header)
+    table = first_block(place, given, _BLOCK_ROWS) if is_large else next(whole)
     given = with_usual_labels(given, table)
     if source.answers is None:
         require_labels(table, given)
     if not has_one:
         given = cut_where_listed(table, given)
     if is_large and has_pairs(table, given):  # pairs may be in any row
-        is_large, table = False, next(raw_tables(place, no_header=given.no_header))
+        is_large, table = False, next(whole)
     table = table if is_large else grouped(table, given)
     columns = columns_of_blocks(place, given, _BLOCK_ROWS) if is_large else given.resolved(table)
     vectorizer = source.vectorizer(columns)
@@ -280,7 +278,7 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
         if not has_one:
             has_lists = columns.label_separator == PLACES or are_lists(table.columns.given(columns.labels))
             is_listed = columns.label_separator is not None or has_lists
-            if source.empty_labels is None and not has_lists:
+            if source.empty_labels is None and (not has_lists or "" in table.columns[columns.labels]):
                 _note_blank_cells(columns.labels, data.Y)
     return TrainingRows(
         data,

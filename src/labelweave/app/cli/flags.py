@@ -75,9 +75,7 @@ def _copied(stream: BinaryIO | Any, folder: Path) -> Path:
         while block:
             size += len(block)
             if size > _MOST_BYTES:
-                raise click.UsageError(
-                    f"Standard input is longer than {_MOST_BYTES >> 30} GiB; use a file instead."
-                )
+                raise click.UsageError(f"Standard input is longer than {_MOST_BYTES >> 30} GiB; use a file.")
             file.write(block)
             block = stream.read(_BLOCK_BYTES)
     return path

@@ -33,6 +33,7 @@ _CALLED = {
 Exclusion = tuple[Sequence[str], Sequence[str], str]
 """Flags, flags that exclude them, and the message, in which {} are replaced by the two flags."""
 _WIDTH = 79
+_LONGEST = 4000  # characters of a value; wrapping takes the square of a word's length
 _QUIET_SECONDS = 2.0
 _UNSEEN = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _shown_paths: dict[str, str] = {}
@@ -96,7 +97,8 @@ def show_path_as(path: str, name: str) -> None:
 
 def print_lines(lines: Mapping[str, str], indent: int, *, err: bool = False) -> None:
     for name, value in lines.items():
-        say(click.wrap_text(one_line(f"{name:{indent - 1}} {value}"), _WIDTH, "", " " * indent), err=err)
+        shown = one_line(f"{name:{indent - 1}} {value[:_LONGEST]}{' ...' * (len(value) > _LONGEST)}")
+        say(click.wrap_text(shown, _WIDTH, "", " " * indent), err=err)
 
 
 def console(stderr: bool = False) -> Console:

@@ -45,15 +45,13 @@ def run(flags: DataFlags) -> None:
     answers = _answers(classifier, flags)
     if format != "jsonl":
         fixed, labels, classes = answers.columns
-        twice = next((name for name in fixed if name in (*labels, *classes)), None)
-        if twice is not None:
+        if (twice := next((name for name in fixed if name in (*labels, *classes)), None)) is not None:
             raise click.UsageError(
                 f"The model has a label {twice!r}, which would be a second column of this name in a table; "
                 "use --output-format jsonl."
             )
     blocks = row_blocks(loaded, flags.data, flags)
-    promise = layers.guarantee_words(classifier)
-    if promise is not None and answers.are_sets:
+    if answers.are_sets and (promise := layers.guarantee_words(classifier)) is not None:
         note(f"guaranteed of these label sets: {promise}.")
     records = (record for block in blocks for record in answers.records(block))
     write_answers(records, answers.columns, out, format)

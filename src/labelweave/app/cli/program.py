@@ -52,6 +52,9 @@ class _Program(click.Group):
     def main(self, *args: Any, **options: Any) -> Any:
         if sys.stdout is None:
             sys.stdout = _Closed()
+        for stream in (sys.stdout, sys.stderr):  # files are UTF-8; a terminal may lack characters
+            if isinstance(stream, io.TextIOWrapper):
+                stream.reconfigure(encoding=None if stream.isatty() else "utf-8", errors="backslashreplace")
         try:
             with _one_line_warnings(), _unwound_at_sigterm():
                 code = super().main(*args, **{**options, "standalone_mode": False})
@@ -128,7 +131,7 @@ def _sentence(error: Warning | Exception) -> str:
 
 
 def _with_hint(error: click.ClickException) -> str:
-    message = " ".join(error.format_message().split())
+    message = " ".join(error.format_message().replace("a valid integer range", "an integer").split())
     wrong = re.search(r"(?:No such command|:) '([^']*)'(?: is not one of (.*))?\.$", message)
     if wrong is not None:
         message += did_you_mean(wrong[1], re.findall(r"'([^']*)'", wrong[2]) if wrong[2] else _COMMANDS)

@@ -10,7 +10,7 @@ import numpy as np
 
 from labelweave.app.cli.messages import hint, is_quiet, note, print_lines
 from labelweave.datasets import TableColumns
-from labelweave.datasets.columns import as_list, is_missing, is_text, is_text_lists, part_of_date
+from labelweave.datasets.columns import as_list, is_text, is_text_lists, part_of_date, says_missing, text_of
 from labelweave.datasets.table import numbers_of, vectors_of, with_layout
 from labelweave.datasets.table_columns import KINDS
 from labelweave.datasets.table_files import RawTable
@@ -122,10 +122,10 @@ def _reason(table: RawTable, given: TableColumns, name: str) -> str:
         return "--drop"
     if given.are_resolved:
         return "not named"
-    is_empty = all(is_missing(cell) or cell == "" for cell in table.columns[name])
+    is_empty = all(says_missing(text_of(cell)) for cell in table.columns[name])
     return "empty" if is_empty else "identifier"
 
 
 def _is_binary(cells: list[Any]) -> bool:
-    found = {"" if is_missing(cell) else str(cell) for cell in cells} - {""}
+    found = {*map(text_of, cells)} - {""}
     return bool(found) and found <= _ZERO_OR_ONE

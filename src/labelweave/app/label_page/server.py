@@ -40,12 +40,9 @@ def label_app(session: LabelSession, token: str, port: int, title: str) -> Any:
 
     Raises ImportError if Starlette is not installed.
     """
-    try:
-        from starlette.applications import Starlette
-        from starlette.routing import Route
-    except ImportError:
-        said = "The labeling page needs Starlette and uvicorn: install labelweave[app]."
-        raise ImportError(said) from None
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
     routes = [
         Route(f"/{token}/", partial(_page, title)),
         Route(f"/{token}/state", partial(_state, session)),
