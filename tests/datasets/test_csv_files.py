@@ -1,3 +1,8 @@
+import gzip
+import subprocess
+import sys
+
+import numpy as np
 import pytest
 
 from labelweave.datasets import DataFileError, TableColumns, read_table_columns
@@ -62,3 +67,14 @@ def test_names_of_columns_among_the_rows_are_refused(tmp_path, quoted):
         frame_of(path)
     path.write_text(f"f,y\n{rows}f,a\n1.5,y\n")
     assert frame_of(path, categorical="f")["f"].tolist()[-2:] == ["f", "1.5"]
+
+
+def test_a_process_may_end_while_a_file_is_read(tmp_path):
+    path = tmp_path / "t.csv.gz"
+    with gzip.open(path, "wt", compresslevel=1) as file:
+        file.write("f\n" + "\n".join(map(str, np.random.default_rng(0).random(300_000).tolist())))
+    script = (
+        "import sys; from labelweave.datasets.csv_files import CsvForm, usual_batches;"
+        f"rows = usual_batches({str(path)!r}, CsvForm(',', 0), 1); next(rows); sys.exit(2)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 2

@@ -36,6 +36,13 @@ class Encoder:
         raise AssertionError("it is as large as it is")
 
 
+class OnDevice:
+    """Like a tensor that NumPy cannot read."""
+
+    def __array__(self, *_, **__):
+        raise RuntimeError("use cpu()")
+
+
 def _fitted(encoder, **more):
     return lw.TableModel(lw.MaxMarginClassifier(C=10), text="title", encoder=encoder, **more).fit(
         FRAME, TRUTH
@@ -143,6 +150,7 @@ def test_a_file_of_static_vectors_works_at_once(tmp_path, monkeypatch):
     (lambda texts: np.ones((len(texts), 2 + (len(texts) > 9))), r"\(60, 3\) .* must return .* \(60, 2\)"),
     (lambda texts: [["a"]] * len(texts), r"<U1 of shape \(4, 1\)"),
     (lambda texts: [[1], [1, 2], [1], [2]], "The encoder returned no array"),
+    (lambda texts: OnDevice(), r"The encoder returned no array \(use cpu\(\)\)"),
     (lambda texts: np.full((len(texts), 2), np.nan), "NaN or infinity for 'a red rose'; it"),
     (3, "encoder.* must be"),
     ("dynamic", "encoder.* must be"),

@@ -25,8 +25,8 @@ from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
     contains,
+    is_gzip,
     numbered_lines,
-    opened,
     read_blocks,
 )
 from labelweave.foundation.arguments import ParameterMessage
@@ -189,7 +189,7 @@ def usual_batches(path: PathLike, form: CsvForm, width: int) -> Generator[list[A
     """
     n_given, is_header = 0, int(form.header)
     try:
-        from pyarrow import ArrowException, chunked_array, csv, string
+        from pyarrow import ArrowException, chunked_array, csv, input_stream, string
     except ImportError:
         return 0
     types = {f"f{place}": string() for place in range(width)}  # the default names of pyarrow
@@ -200,8 +200,9 @@ def usual_batches(path: PathLike, form: CsvForm, width: int) -> Generator[list[A
         ),
         csv.ConvertOptions(column_types=types, strings_can_be_null=False),
     )
-    try:
-        with opened(path) as stream, csv.open_csv(stream, *options) as reader:
+    packing = "gzip" if is_gzip(path) else None
+    try:  # pyarrow's threads abort a process that ends while they wait for a stream of Python
+        with input_stream(path, packing) as stream, csv.open_csv(stream, *options) as reader:
             for batch in filter(len, reader):
                 if batch.num_columns != width:
                     return 0

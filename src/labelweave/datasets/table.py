@@ -44,7 +44,7 @@ from labelweave.datasets.table_columns import KINDS, TableColumns, refuse_nested
 from labelweave.datasets.table_files import RawTable, raw_tables
 from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.vectors import stacked
+from labelweave.foundation.vectors import are_vectors, stacked
 from labelweave.labels import LabelMatrix
 from labelweave.labels import written_labels as written
 from labelweave.labels.label_matrix import words_on_no_negative
@@ -167,6 +167,8 @@ def _strings(table: RawTable, name: str, may_be_words: bool) -> Any:
     column = table.columns.plain(name)
     if is_text(column):
         return column.fill_null("").to_pandas().array
+    if are_vectors(column):
+        raise table.error(0, name, "a vector", ParameterMessage("text; name the column in `vectors`"))
     refuse_nested(table, name, "a string", (dict, bytes) if may_be_words else (list, dict, bytes))
     return [text_of(cell) for cell in table.columns[name]]
 

@@ -19,7 +19,7 @@ from labelweave.datasets.table_columns import TableColumns
 from labelweave.datasets.table_files import RawTable
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.frames import TRUTH
-from labelweave.foundation.vectors import Refusal
+from labelweave.foundation.vectors import Refusal, are_vectors
 from labelweave.labels import LabelMatrix, read_class_columns
 from labelweave.labels import written_labels as written
 from labelweave.labels.label_names import as_text, names_of
@@ -89,6 +89,8 @@ def cells_of(frame: Any, name: str) -> list[str]:
     cells: list[Any] = column.to_numpy(object).tolist()
     if set(map(type, cells)) == {str}:
         return cells
+    if are_vectors([cell for cell in cells if not isinstance(cell, str)]):
+        raise refusal_of(frame, name)(0, "a vector", "text; name the column in vectors")
     return [*map(as_text, column.astype(object).mask(column.isna(), "").tolist())]
 
 
@@ -197,4 +199,6 @@ def labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> li
 
 def _as_name(name: Any) -> str:
     """Convert a label in a list to text, empty if it is none."""
+    if isinstance(name, float) and name % 1:
+        raise ValueError("names or whole numbers")
     return "" if is_missing(name) or isinstance(name, (list, dict)) else str(name).strip()

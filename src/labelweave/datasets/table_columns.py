@@ -296,7 +296,8 @@ def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
                 "or name it in drop."
             )
         kept = column.astype(str) if isinstance(column.dtype, pd.CategoricalDtype) else column
-        cells[name] = kept.astype(object).where(column.notna(), None).tolist()
+        present = kept.astype(object).where(column.notna(), None).tolist()
+        cells[name] = [[cell] if getattr(cell, "ndim", 0) else cell for cell in present]  # arrays are no text
     return cells
 
 

@@ -56,9 +56,10 @@ def encoded(encoder: Encoder, texts: list[str], size: int | None = None) -> Floa
     """
     if not texts:
         return np.zeros((0, size or 0))
+    returned = static_embeddings(texts) if isinstance(encoder, str) else encoder(texts)
     try:
-        found = np.asarray(static_embeddings(texts) if isinstance(encoder, str) else encoder(texts))
-    except ValueError as error:
+        found = np.asarray(returned)
+    except (ValueError, TypeError, RuntimeError) as error:  # as of tensors on a GPU
         raise ValueError(
             f"The encoder returned no array ({error}); it must return one row per text."
         ) from error

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError, deserialize, safe_open
 
 from labelweave.datasets.data_file import DataFileError, PathLike, require_file
 from labelweave.foundation.arguments import ParameterMessage
@@ -101,8 +101,10 @@ def read_vectors(path: PathLike) -> tuple[Any, Array | None]:
     try:
         arrays = _arrays(path)
     except _DAMAGE as error:
-        reason = str(error).partition("\n")[0]
-        raise DataFileError(path, None, f"an unreadable file ({reason})", "a file of numbers") from None
+        reason, expected = str(error).partition("\n")[0], "a file of numbers"
+        if "pickle" in reason or "Python objects" in reason:
+            reason, expected = "no array, or Python objects", f"{expected}, with ids from ids.astype(str)"
+        raise DataFileError(path, None, f"an unreadable file ({reason})", expected) from None
     ids = arrays.pop("ids") if arrays.keys() == {"ids", "vectors"} else None
     vectors = next(iter(arrays.values()), np.empty(0))
     if len(arrays) != 1 or vectors.ndim != 2 or not vectors.size or vectors.dtype.kind not in "biuf":
@@ -112,6 +114,8 @@ def read_vectors(path: PathLike) -> tuple[Any, Array | None]:
     if ids is not None and ids.shape != vectors.shape[:1]:
         what = f"{len(vectors)} vectors and ids of shape {ids.shape}"
         raise DataFileError(path, None, what, "one id per vector")
+    if ids is not None and ids.dtype.kind == "S":
+        ids = np.char.decode(ids, "utf-8", "replace")
     return vectors, ids
 
 
@@ -122,7 +126,11 @@ def _arrays(path: PathLike) -> dict[str, Any]:
         return {"": np.load(path, mmap_mode="r", allow_pickle=False)}
     if suffix == ".safetensors":
         with safe_open(path, framework="numpy") as file:
-            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            kinds = {name: file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118
+            return {
+                name: _bfloat16(path, name) if kind == "BF16" else file.get_tensor(name)
+                for name, kind in kinds.items()
+            }
     with Path(path).open("rb") as file:
         arrays = np.load(file, allow_pickle=False)
         if not {*arrays.files} >= _SPARSE:
@@ -132,6 +140,14 @@ def _arrays(path: PathLike) -> dict[str, Any]:
     if np.prod(matrix.shape, dtype=float) > _MOST_ENTRIES:
         raise ValueError(f"a sparse matrix of shape {matrix.shape}, with more than {_MOST_ENTRIES:,} entries")
     return {"": matrix.toarray()}
+
+
+def _bfloat16(path: PathLike, name: str) -> Array:
+    """Read a tensor of bfloat16, which NumPy lacks: the upper halves of float32 numbers."""
+    read: Any = deserialize
+    tensor = dict(read(Path(path).read_bytes()))[name]
+    bits = np.frombuffer(tensor["data"], "<u2").astype("<u4") << 16
+    return bits.view("<f4").reshape(tensor["shape"])
 
 
 @dataclass(frozen=True)
@@ -179,8 +195,11 @@ class TableWithVectors(os.PathLike[str]):
         import pandas as pd
 
         known = pd.Index([as_text(one) for one in ids.tolist()])
-        if self.id is None or self.id not in table.columns or not known.is_unique:
-            expected = ParameterMessage("distinct ids, and a column of the table with them as `id`")
+        if not known.is_unique:
+            what = f"the id {known[known.duplicated()][0][:40]!r} more than once"
+            raise DataFileError(self.vector_path, None, what, "distinct ids")
+        if self.id is None or self.id not in table.columns:
+            expected = ParameterMessage("a column of the table with them as `id`")
             raise DataFileError(self.vector_path, None, "ids of vectors", expected)
         names = [as_text(cell) for cell in table.columns[self.id]]
         places: Array = known.get_indexer(pd.Index(names))

@@ -29,7 +29,7 @@ from labelweave.estimators.seen_rows import SeenRows, kept_rows
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
-from labelweave.foundation.arguments import ParameterError
+from labelweave.foundation.arguments import ParameterError, shown
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import HOME, checked_csr, panels, refuse_lazy, unmasked
 from labelweave.foundation.config import BUDGET, USUAL_BUDGET
@@ -298,7 +298,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
             if found is None:
                 raise
             raise ValueError(
-                f"Column {found[0]!r} of X has {found[1]!r}, which is not a number; use TableModel for "
+                f"Column {found[0]!r} of X has {shown(found[1])}, which is not a number; use TableModel for "
                 "frames with texts and categories."
             ) from None
         if reset:

@@ -103,8 +103,10 @@ def as_pandas(table: Any) -> Any:
     """Convert another library's DataFrame to pandas, with Python objects as entries."""
     if hasattr(table, "iloc") or not is_frame(table):
         return table
-    import pandas as pd
-
+    try:
+        import pandas as pd
+    except ImportError:
+        raise ImportError("Data frames need pandas here: install pandas.") from None
     columns: dict[Any, Any] = {
         name: vector_cells(table[name]) if are_number_lists(table[name]) else column_entries(table[name])
         for name in column_labels(table) or ()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -14,9 +16,13 @@ Refusal = Callable[[int, str, str], Exception]
 """Builds the error for a row, its content and the expected content."""
 
 _NUMBER_LISTS = re.compile(  # the names of pyarrow, pandas and polars
-    r"(fixed_size_|large_)?list<\w+: (u?int\d+|halffloat|float|double)( not null)?>(\[\d+\])*(\[pyarrow\])?"
+    r"(fixed_size_|large_)?list(_view)?<\w+: (u?int\d+|halffloat|float|double)( not null)?>"
+    r"(\[\d+\])*(\[pyarrow\])?"
     r"|(List|Array)\((U?Int|Float)\d+.*\)"
 )
+_OBJECTS = re.compile(r"object|str|String|(large_)?string(\[\w+\])?")  # or texts
+_SIGNS = re.compile(r"np\.float\d+\(|[][(),]")  # around numbers of vectors that are written as text
+_GLANCE = 100  # texts
 
 
 def are_number_lists(column: Any) -> bool:
@@ -25,11 +31,13 @@ def are_number_lists(column: Any) -> bool:
 
 
 def first_list(column: Any) -> Any:
-    """Return the first cell that is not missing, if it is a list or an array."""
-    if _type_of(column) != "object" and not are_number_lists(column):
+    """Return the first cell that is not missing, if it is a list or an array, or a text of one."""
+    if not (_OBJECTS.fullmatch(_type_of(column)) or are_number_lists(column)):
         return None
-    first = next((cell for cell in vector_cells(column) if not _is_missing(cell)), None)
-    return first if isinstance(first, (list, tuple, np.ndarray)) else None
+    present = (cell for cell in vector_cells(column) if not _is_missing(cell))
+    first = next(present, None)
+    near = [_read(cell) for cell in (first, *(islice(present, _GLANCE) if isinstance(first, str) else ()))]
+    return near[0] if all(isinstance(cell, (list, tuple, np.ndarray)) for cell in near) else None
 
 
 def are_vectors(column: Any) -> bool:
@@ -51,7 +59,7 @@ def stacked(column: Any, refusal: Refusal, length: int | None = None, *, finite:
     refusal: see ``Refusal``; length: k, if known; finite: whether infinite numbers are refused.
     Missing or empty vectors become rows of NaN, without columns if no length is known.
     """
-    cells = vector_cells(column)
+    cells = [_read(cell) for cell in vector_cells(column)]
     present = [row for row, cell in enumerate(cells) if not _is_missing(cell)]
     if not present:
         return np.full((len(cells), length or 0), np.nan, np.float32)
@@ -71,9 +79,18 @@ def _type_of(column: Any) -> str:
 
 
 def _is_missing(cell: Any) -> bool:
-    if hasattr(cell, "__len__"):
+    with suppress(TypeError):  # sparse rows have no length
         return len(cell) == 0
-    return cell is None or type(cell).__name__ == "NAType" or (isinstance(cell, float) and np.isnan(cell))
+    is_nan = isinstance(cell, (float, np.floating)) and np.isnan(cell)
+    return cell is None or is_nan or type(cell).__name__ in ("NAType", "NaTType")
+
+
+def _read(cell: Any) -> Any:
+    """Read a vector that is written as text, such as "[1, 2.5]" or "[1. 2.5]", or a Series or tensor."""
+    if isinstance(cell, str) and cell.count("[") == 1 and (text := cell.strip())[:1] + text[-1:] == "[]":
+        with suppress(ValueError):
+            return [float(number) for number in _SIGNS.sub(" ", text).split()]
+    return np.asarray(cell) if getattr(cell, "ndim", 0) and hasattr(cell, "__array__") else cell
 
 
 def _numbers(vectors: list[Any]) -> Array | None:

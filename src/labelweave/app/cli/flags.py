@@ -169,7 +169,14 @@ class DataFlags(SimpleNamespace):
         return table, DataFlags(**(vars(self) | {"vectors": [*columns, table.name]}))
 
     def _without_groups(self) -> dict[str, Any]:
-        return {"drop": (*(self.drop or ()), self.groups)} if self.groups else {}
+        if not self.groups:
+            return {}
+        for role in ("labels", "label_column", "id", *_KINDS):
+            given = getattr(self, role) or ()
+            if role != "drop" and self.groups in ((given,) if isinstance(given, str) else given):
+                said = f"The column {self.groups!r} is given as {flag_of(role)} and as --groups; choose one."
+                raise click.UsageError(said)
+        return {"drop": tuple(dict.fromkeys((*(self.drop or ()), self.groups)))}
 
     def vectorizer(self, columns: TableColumns) -> TableVectorizer:
         """Return the vectorizer of a table's columns; by default missing numbers get the mean."""

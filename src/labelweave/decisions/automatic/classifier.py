@@ -347,6 +347,7 @@ class AutoLabelClassifier(LabelClassifier):
         plan: Plan,
     ) -> None:  # fmt: skip
         self.plan_, self.trace_ = asdict(plan) | {"members": list(plan.members)}, []
+        table = table.with_few_folds()
         scores = [member.scores for member in members]
         is_small = len(table.targets) <= ROWS_TO_CROSS_FIT and len(np.unique(table.folds)) > 2
         honest = cross_fitted(table, scores) if is_small else None

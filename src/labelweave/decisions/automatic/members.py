@@ -287,7 +287,7 @@ def max_margin_pays(table: TrainingTable, shape: plan.Shape) -> bool:
     least = shape.of_max_margin() / _SECONDS_TO_GAIN
     if shape.is_sparse or least < _LEAST_GAIN:
         return True
-    some = sample(table, plan.ROWS_FOR_TRIAL, plan.MOST_TARGETS)
+    some = sample(table.with_few_folds(), plan.ROWS_FOR_TRIAL, plan.MOST_TARGETS)
     some = replace(some, pivots=min(table.pivots, plan.PIVOTS_FOR_TRIAL))
     makes = Members(some)
     first = makes.make("rbf").scores

@@ -30,7 +30,8 @@ _PENALTIES, _ROUNDS = 5, 20  # of ridge regressions; of conjugate gradients wher
 _ENTRIES, _ENTRIES_CROSSED = 5e-6, 1.5e-5  # seconds per row and label, to combine members
 _USUAL_SECONDS = 300.0
 RARE = 0.01  # of the rows
-_START, _TREE = 0.7, 2e-4  # seconds of the smallest fit, and of one tree of few rows
+_START, _TREE = 0.6, 2e-4  # seconds of the smallest fit, and of one tree of few rows
+_SMALLEST, MOST_FOLDS = 5e-3, 10  # seconds of a max-margin model of few rows; folds to combine members by
 
 
 @dataclass(frozen=True)
@@ -118,13 +119,15 @@ class Shape:
         return trees * (self._of_growing() + self.n * (_LEAVES + _LEAF_LABELS * self.labels))
 
     def of_trial(self) -> float:
-        some = replace(self, n=min(self.n, ROWS_FOR_TRIAL), labels=min(self.labels, MOST_TARGETS))
+        labels, folds = min(self.labels, MOST_TARGETS), min(self.folds, MOST_FOLDS)
+        some = replace(self, n=min(self.n, ROWS_FOR_TRIAL), labels=labels, folds=folds)
         return some.of_ridge(PIVOTS_FOR_TRIAL) + some.of_width(PIVOTS_FOR_TRIAL) + some.of_max_margin()
 
     def of_max_margin(self) -> float:
         margins = _MARGINS + _WEIGHTED_MARGINS * self.has_rare
         fits = self.folds + margins if self.n > ROWS_TO_CROSS_FIT else self.folds * margins + 1
-        return fits * _SWEEPS * self.n * self.labels * (self.filled + _LOOKS) / _MULTIPLICATIONS
+        work = _SWEEPS * self.n * self.labels * (self.filled + _LOOKS) / _MULTIPLICATIONS
+        return fits * (_SMALLEST + work)
 
     def of(self, plan: Plan) -> float:
         m, entries = min(self.n, ROWS_FOR_SCALING), self.n * self.labels

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from labelweave.decisions.automatic.plan import RARE, Shape
+from labelweave.decisions.automatic.plan import MOST_FOLDS, RARE, Shape
 from labelweave.estimators.held_out import fold_numbers
 from labelweave.estimators.scorers import Scorer
 from labelweave.features import FeatureMatrix
@@ -61,6 +61,10 @@ class TrainingTable:
 
     def split(self, fold: int) -> tuple[Array, Array]:
         return np.flatnonzero(self.folds != fold), np.flatnonzero(self.folds == fold)
+
+    def with_few_folds(self) -> TrainingTable:
+        """Join folds, in which each row keeps its scores, as what combines them is fitted for every pair."""
+        return replace(self, folds=np.unique(self.folds, return_inverse=True)[1] % MOST_FOLDS)
 
     def without_features(self) -> TrainingTable:
         return replace(self, features=FeatureMatrix(np.empty((len(self.targets), 0))))
