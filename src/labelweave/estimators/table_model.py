@@ -120,7 +120,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
     vectors : str, sequence of str or None, default=None
         Columns of lists or arrays of numbers, such as embeddings, all of one length.  If text, categorical,
         numeric and vectors are all None, the kind of each column is inferred from its cells, as in
-        ``labelweave fit``.
+        ``labelweave fit``; otherwise the others are ignored.
     drop : str, sequence of str or None, default=None
         Columns to ignore then.
     min_df : int or float, default=1
