@@ -167,6 +167,7 @@ def test_files_with_vectors_are_read(table, kind, block_rows):
 @pytest.mark.parametrize(("cells", "found"), [
     (ROWS.tolist(), "vectors"), (list(ROWS), "vectors"), ([None, *ROWS.tolist()[1:]], "vectors"),
     ([[1.0]] * 30, "a list"), ([["a", "b"]] * 30, "a list"), ([[True, False]] * 30, "a list"),
+    (list(ROWS > 0), "a list"), (list(ROWS[:, None]), "a list"),
 ])  # fmt: skip
 def test_lists_of_several_numbers_are_vectors_by_themselves(cells, found):
     frame = pd.DataFrame({"emb": pd.Series(cells, dtype=object), "size": FRAME["size"] + 0.5})
@@ -192,23 +193,14 @@ def test_vectors_may_be_written_as_text(write, tmp_path):
     assert columns_of_frame(frame.assign(emb=["[1, 2]", "[a]"] * 15), TableColumns()).vectors == ()
 
 
-@pytest.mark.parametrize("cells", [ROWS.reshape(-1, 3, 1), ROWS > 0])
-def test_arrays_that_are_no_vectors_are_no_text_either(cells):
-    with pytest.raises(DataFileError, match="found a list in column 'emb' of row 0; expected text"):
-        columns_of_frame(pd.DataFrame({"emb": list(cells)}), TableColumns())
-
-
 @pytest.mark.parametrize("kind", ["text", "categorical"])
-def test_vectors_are_neither_text_nor_categories(kind, table):
+def test_vectors_are_neither_text_nor_categories_nor_labels(kind, table):
     with pytest.raises(ValueError, match="'emb' is a vector; it must be text; name the column in vectors"):
         TableVectorizer(**{kind: "emb"}).fit(FRAME)
     with pytest.raises(DataFileError, match="a vector in column 'emb' of row 0; expected text; name the col"):
         read_table(table("parquet"), labels="tags", **{kind: "emb"})
-
-
-def test_fractions_are_no_labels(table):
     with pytest.raises(DataFileError, match="column 'emb' of row 0; expected names or whole numbers"):
-        read_table(table("parquet"), labels="emb", text="text")
+        read_table(table("parquet"), labels="emb", **{kind: "text"})
 
 
 def test_numbers_of_bfloat16_are_read(tmp_path):
