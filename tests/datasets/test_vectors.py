@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from pyarrow import parquet
 from safetensors.numpy import save_file
 
+from labelweave import MaxMarginClassifier, TableModel
 from labelweave.datasets import DataFileError, TableColumns, TableVectorizer, read_table
 from labelweave.datasets.table_columns import columns_of_frame
 from labelweave.datasets.vector_files import TableWithVectors, read_vectors
@@ -79,6 +80,12 @@ BAD = {
     "empty": ([[1.0, 2], []], "no number"),
     "gap": ([[1.0, 2], [1, None]], "no number"),
 }
+
+
+@pytest.mark.parametrize("y", [None, "text"])
+def test_labels_that_are_no_rows_are_refused(y):
+    with pytest.raises(ValueError, match=rf"such as frame\['tags'\]; it is {y!r}\."):
+        TableModel(MaxMarginClassifier(), vectors="emb").fit(FRAME, y)
 
 
 def test_frames_of_other_libraries_need_pandas(monkeypatch):

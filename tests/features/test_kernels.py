@@ -457,3 +457,11 @@ def test_a_block_needs_little_memory_beside_itself(dtype, hold):
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
         assert peak < (arrays + 0.9) * size
+
+
+def test_sparse_rows_of_a_model_are_turned_once(monkeypatch):
+    rows = sp.random_array((9, 7), density=0.5, rng=np.random.default_rng(0)).tocsr()
+    kernel, of_model = RBFKernel(0.5), FeatureMatrix(rows).kept_rows()
+    first = kernel.block(FeatureMatrix(rows[:2]), of_model)
+    monkeypatch.setattr(sp.csc_array, "tocsr", None)
+    np.testing.assert_array_equal(kernel.block(FeatureMatrix(rows[:2]), of_model), first)

@@ -17,6 +17,7 @@ import scipy.sparse as sp
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
+from labelweave.foundation.arguments import shown
 from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import checked_csr, numbers_of, unmasked
 from labelweave.foundation.frames import FrameForm, frame_values, is_frame
@@ -335,6 +336,9 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
     """
     if isinstance(y, ClassProbabilities):
         return _probable_classes(y, taxonomy)
+    if y is None or isinstance(y, str):
+        said = "y should be a 1d array, a table or lists of tags, such as frame['tags']"
+        raise ValueError(f"{said}; it is {shown(y)}.")
     if hasattr(y, "iloc") and np.ndim(y) == 1 and not isinstance(y.dtype, np.dtype) and y.dtype.kind in "iub":
         y = y.to_numpy(dtype=object)  # which keeps integers with missing values as integers
     y = column_or_1d(unmasked(y.astype(object)) if np.ma.isMaskedArray(y) else y, warn=True)

@@ -90,10 +90,10 @@ def dot_product_blocks(
 def _multiplication(
     rows_are_sparse: bool, columns: FeatureMatrix, kind: npt.DTypeLike
 ) -> Callable[[Any], Array]:
-    """Prepare the columns once for all products."""
+    """Prepare the columns once for all products; those of a model once for all calls."""
     right = columns.data.astype(kind, copy=False)
     if columns.is_sparse and rows_are_sparse:
-        flat = narrow_csr(right.T.tocsr())
+        flat = columns.once(("turned", np.dtype(kind).str), lambda: narrow_csr(right.T.tocsr()))
         return lambda part: np.asarray(sparse_matmul_to_dense(part, flat))
     if columns.is_sparse:
         return lambda part: np.ascontiguousarray(np.asarray(right @ part.T).T)
