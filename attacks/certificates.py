@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 
 import cvxpy as cp
 import numpy as np
-from benchmarks.frame import command, flag, several
-from sklearn.exceptions import ConvergenceWarning
+from benchmarks.frame import command, flag, quiet, several
 from sklearn.metrics.pairwise import rbf_kernel
 
 import labelweave as lw
@@ -71,8 +70,7 @@ def _least(variables: list[cp.Variable], objective: cp.Expression) -> float:
     for variable in variables:
         variable.value = np.zeros(variable.shape)
     at_zero = float(objective.value)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of inexact solutions, which are bounds as well
+    with quiet(Warning):  # of inexact solutions, which are bounds as well
         try:
             cp.Problem(cp.Minimize(objective)).solve(
                 solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
@@ -328,8 +326,7 @@ def attack(name: str, seeds: range) -> list[str]:
     found = []
     for seed in seeds:
         draw = Draw(seed)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
+        with quiet():
             warnings.filterwarnings("ignore", ".*label columns hold 1 and missing cells only")
             fit = ESTIMATORS[name](draw)
         found += [f"{name}, seed {seed}: {what}" for what in violations(fit, draw.tol)]

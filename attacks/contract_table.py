@@ -90,6 +90,11 @@ def _get(name: str) -> Values:
     return lambda world: [getattr(world, name)]
 
 
+def _with(**arguments: Values | tuple[Any, ...] | None) -> dict[str, Any]:
+    """Name valid values of arguments: a function of the world, or a tuple of those that need none."""
+    return {name: _of(*one) if isinstance(one, tuple) else one for name, one in arguments.items()}
+
+
 def _paths(name: str) -> Values:
     return lambda world: [world.path(name), str(world.path(name))]
 
@@ -128,16 +133,12 @@ def _targets(world: ContractWorld) -> list[Any]:
     ]
 
 
-def _known_targets(world: ContractWorld) -> list[Any]:
-    return [values for k, values in enumerate(_targets(world)) if k not in (4, 8)]
+def _targets_at(*places: int) -> Values:
+    return lambda world: [values for k, values in enumerate(_targets(world)) if k in places]
 
 
-def _named_targets(world: ContractWorld) -> list[Any]:
-    return [values for k, values in enumerate(_targets(world)) if k in (2, 6)]
-
-
-def _unnamed_targets(world: ContractWorld) -> list[Any]:
-    return [values for k, values in enumerate(_targets(world)) if k not in (2, 6, 8)]
+_known_targets, _named_targets = _targets_at(0, 1, 2, 3, 5, 6, 7), _targets_at(2, 6)
+_unnamed_targets = _targets_at(0, 1, 3, 4, 5, 7)
 
 
 def _decisions(world: ContractWorld) -> list[Any]:
@@ -180,54 +181,54 @@ def _label_graph(world: ContractWorld) -> list[Any]:
 
 
 _SOME_NODES = _of(["a", "c"], np.array(["a", "left"]), ("b",))
-USUAL: dict[str, Values] = {
-    "X": _rows,
-    "X_pool": _rows,
-    "Y": _targets,
-    "Y_train": _targets,
-    "Y_true": _targets,
-    "Y_pred": _decisions,
-    "y": _targets,
-    "y_true": _classes,
-    "y_pred": _classes,
-    "labels": _targets,
-    "scores": _scores,
-    "probabilities": _probabilities,
-    "sample_weight": _row_weights,
-    "entry_weight": lambda world: [world.W, None],
-    "data": _get("data"),
-    "graph": _get("graph"),
-    "taxonomy": _label_graph,
-    "frame": _get("frame"),
-    "k": _of(2, 1, np.int64(3)),
-    "names": lambda world: [None, world.names, np.array(world.names)],
-    "label_names": _of(None),
-    "n_labels": _of(3, 1),
-    "random_state": _of(0, None),
-    "key": _of(None, b"k" * 32),
-    "order": _of(1, 2),
-    "min_positives": _of(500, 1),
-    "zero_division": _of(0.0, 1.0),
-    "gamma": _of("scale", 0.5, 1),
-    "degree": _of(3, 1),
-    "coef0": _of(1.0, 0),
-    "left": _of(kernels.RBFKernel(0.5)),
-    "right": _of(kernels.CosineKernel()),
-    "leave_out": _of((), ["p"]),
-    "thresholds": _of(None, [0.1, 0.5]),
-    "label_separator": _of("|"),
-    "text": _of("words"),
-    "numeric": _of("size"),
-    "missing_numeric": _of("error", "mean"),
-    "encoder": _of(None, "static"),
-    "encoder_weight": _of(1.0, 0),
-    "no_header": _of(False),
-    "min_df": _of(1, 0.1),
-    "ngram_range": _of((1, 1), (1, 2)),
-    "on_interrupt": _of("raise", "keep"),
-    "place": _of(0, 1),
-    "cv": _of(2),
-}
+USUAL: dict[str, Values] = _with(
+    X=_rows,
+    X_pool=_rows,
+    Y=_targets,
+    Y_train=_targets,
+    Y_true=_targets,
+    Y_pred=_decisions,
+    y=_targets,
+    y_true=_classes,
+    y_pred=_classes,
+    labels=_targets,
+    scores=_scores,
+    probabilities=_probabilities,
+    sample_weight=_row_weights,
+    entry_weight=lambda world: [world.W, None],
+    data=_get("data"),
+    graph=_get("graph"),
+    taxonomy=_label_graph,
+    frame=_get("frame"),
+    k=(2, 1, np.int64(3)),
+    names=lambda world: [None, world.names, np.array(world.names)],
+    label_names=(None,),
+    n_labels=(3, 1),
+    random_state=(0, None),
+    key=(None, b"k" * 32),
+    order=(1, 2),
+    min_positives=(500, 1),
+    zero_division=(0.0, 1.0),
+    gamma=("scale", 0.5, 1),
+    degree=(3, 1),
+    coef0=(1.0, 0),
+    left=(kernels.RBFKernel(0.5),),
+    right=(kernels.CosineKernel(),),
+    leave_out=((), ["p"]),
+    thresholds=(None, [0.1, 0.5]),
+    label_separator=("|",),
+    text=("words",),
+    numeric=("size",),
+    missing_numeric=("error", "mean"),
+    encoder=(None, "static"),
+    encoder_weight=(1.0, 0),
+    no_header=(False,),
+    min_df=(1, 0.1),
+    ngram_range=((1, 1), (1, 2)),
+    on_interrupt=("raise", "keep"),
+    place=(0, 1),
+    cv=(2,),
+)
 """Valid values by the name of an argument, unless ``ARGUMENTS`` has others."""
 
 # which affects only a picture or progress messages
@@ -476,426 +477,354 @@ ANSWERS: dict[str, Callable[[ContractWorld, Any], Any]] = {
 }
 """What is looked at of an answer that does not show its numbers by itself."""
 
-_ROLES: dict[str, Values] = {
-    "text": _of("words"),
-    "categorical": _of("kind", None),
-    "numeric": _of("size"),
-    "drop": _of(None),
-    "id": _of(None),
-}
-_SIZES: dict[str, Values] = {"test_size": _of(None, 0.3, 3), "train_size": _of(None, 0.5)}
-_OF_CLASSES: dict[str, Values] = {
-    "probabilities": _class_probabilities,
-    "classes": _of(_CLASSES, _CLASSES.tolist()),
-}
-_WITH_TREE: dict[str, Values] = {"taxonomy": lambda world: [None, world.tree]}
-_IN_HIERARCHY: dict[str, Values] = {"Y_true": _named_targets, "probabilities": _scores}
+_ROLES: dict[str, Values] = _with(
+    text=("words",), categorical=("kind", None), numeric=("size",), drop=(None,), id=(None,)
+)
+_SIZES: dict[str, Values] = _with(test_size=(None, 0.3, 3), train_size=(None, 0.5))
+_OF_CLASSES: dict[str, Values] = _with(
+    probabilities=_class_probabilities, classes=(_CLASSES, _CLASSES.tolist())
+)
+_WITH_TREE: dict[str, Values] = _with(taxonomy=lambda world: [None, world.tree])
+_IN_HIERARCHY: dict[str, Values] = _with(Y_true=_named_targets, probabilities=_scores)
+_OF_NODES: dict[str, Values] = _with(labels=(pd.DataFrame([[1, 0, None, 0], [0, 0, 0, 1]], columns=_NODES),))
 _FROM = "display.{}Display.from_{}".format
 ARGUMENTS: dict[str, dict[str, Values | None]] = {
     # estimators
-    "AutoLabelClassifier.optimize_for": {"metric": _of("micro_f1", "hamming_loss")},
-    "KernelLogisticClassifier.fit": {"entry_weight": None},
-    "KernelLogisticClassifier.predict_or_reject": {"fraction": _of(0.2)},
-    "LabelGraphClassifier.predict_map": {"X": _rows, "known": lambda world: [None, world.Y]},
-    "LabelTreeClassifier.shortlist_recall": {
-        "X": _rows,
-        "y": _get("Y"),
-        "k": _of(2, 1),
-        "beam": _of(1, 3),
-        "budget": _of(None, 2),
-    },
-    "LabelTreeClassifier.predict_top": {"exact": None, "budget": None},
-    "MaxMarginClassifier.add_labels": {
-        "names": _of(["new"], np.array(["new"])),
-        "label_covariance": _of(np.eye(5) + 0.5, lw.LabelCovariance.identity(5)),
-    },
-    "TableModel.of_fitted": {
-        "vectorizer": lambda world: [world.model("TableModel").vectorizer_],
-        "classifier": lambda world: [world.model("TableModel").classifier_],
-    },
+    "AutoLabelClassifier.optimize_for": _with(metric=("micro_f1", "hamming_loss")),
+    "KernelLogisticClassifier.fit": _with(entry_weight=None),
+    "KernelLogisticClassifier.predict_or_reject": _with(fraction=(0.2,)),
+    "LabelGraphClassifier.predict_map": _with(X=_rows, known=lambda world: [None, world.Y]),
+    "LabelTreeClassifier.shortlist_recall": _with(
+        X=_rows, y=_get("Y"), k=(2, 1), beam=(1, 3), budget=(None, 2)
+    ),
+    "LabelTreeClassifier.predict_top": _with(exact=None, budget=None),
+    "MaxMarginClassifier.add_labels": _with(
+        names=(["new"], np.array(["new"])), label_covariance=(np.eye(5) + 0.5, lw.LabelCovariance.identity(5))
+    ),
+    "TableModel.of_fitted": _with(
+        vectorizer=lambda world: [world.model("TableModel").vectorizer_],
+        classifier=lambda world: [world.model("TableModel").classifier_],
+    ),
     # labels
-    "ClassProbabilities": {"probabilities": _class_probabilities, "classes": _of(None, list("pqr"))},
-    "ClassProbabilities.of_labels": {
-        "labels": lambda world: [lw.LabelMatrix.from_probabilities(world.Q)],
-        "classes": _of(["p", "q", "r"], np.array([3, 1, 2])),
-    },
-    "CliqueGraph": {"n_labels": _of(4, np.int64(5)), "cliques": _of([(0, 1), (1, 2, 3)], [], [[0, 3]])},
-    "CliqueGraph.first": {"count": _of(1, 2, 0)},
-    "CliqueGraph.from_edges": {"edges": _of([(0, 1), (1, 2)], [(0, 1)]), "n_labels": _of(3)},
-    "LabelCovariance.check_variances": {"label_names": USUAL["names"]},
-    "LabelCovariance.dense": {"matrix": lambda world: [world.covariance.to_dense(), np.eye(2), [[1.0]]]},
-    "LabelCovariance.from_labels": {"prior_count": _of(5.0, 0)},
-    "LabelCovariance.from_signatures": {"signatures": _get("G"), "class_prior": _of(None, [1, 1, 2, 1, 0])},
-    "LabelCovariance.from_taxonomy": {
-        "taxonomy": _get("tree"),
-        "label_names": _SOME_NODES,
-        "variances": _of(None, {"left": 2.0}),
-    },
-    "LabelCovariance.low_rank": {
-        "factor": lambda world: [world.F, sp.csr_array(world.F), world.F.tolist()],
-        "diagonal": _of(0.0, 1, [1.0] * 4),
-        "label_names": USUAL["names"],
-    },
-    "LabelCovariance.scaled": {"scale": _of(2.0, 1)},
-    "LabelCovariance.shrink": {"amount": _of(0.5, 0, 1)},
-    "LabelCovariance.weighted": {
-        "parts": lambda world: [[world.covariance, np.eye(4)], {"a": world.covariance, "b": np.eye(4)}],
-        "weights": _of(None, [0.2, 0.8], np.array([1, 3])),
-    },
-    "LabelMatrix": {"positives": lambda world: [sp.csr_array(world.Y), world.Y]},
-    "LabelMatrix.from_any": {"names": _of(None)},
-    "LabelMatrix.from_probabilities": {
-        "P": lambda world: [0.8 * world.Y, sp.csr_array(0.3 * world.Y), world.labels],
-        "names": _of(None),
-    },
-    "LabelMatrix.masked": {"observed": lambda world: [world.Y, world.Y.astype(bool), sp.csr_array(world.Y)]},
-    "LabelMatrix.select_labels": {"labels": _some_labels},
-    "LabelMatrix.stacked": {"names": _of(None)},
-    "LabelMatrix.without_labels": {"labels": _some_labels},
-    "LabelMean": {
-        "label_factors": lambda world: [np.ones((3, 2)), [[1, 2], [0, 1], [2, 2]]],
-        "feature_factors": lambda world: [np.ones((world.X.shape[1], 2))],
-        "intercepts": _of(None, [0.0, 1.0, 2.0]),
-        "label_names": _of(None, list("abc")),
-    },
-    "LabelText": {
-        "descriptions": _of({"a": "first", "b": ""}, ["a", "b"]),
-        "embedding": _of(np.eye(2), [[1, 0], [1, 1]], lambda texts: np.eye(2)),
-    },
-    "LabelText.covariance": {"share": _of(0.6, 0, 1), "width": _of(0.7, 2)},
-    "LabelText.mean": {
-        "features": lambda world: [np.ones((world.X.shape[1], 3)) * np.arange(3.0)],
-        "X": _get("X"),
-        "strength": _of(1.0, 2),
-        "level": _of(0.0, -1),
-    },
-    "LabelText.with_labels": {
-        "descriptions": _of(["new"], {"new": "text"}),
-        "embedding": _of(np.ones((1, 3))),
-    },
-    "Taxonomy": {"pairs": _of([("r", "a"), ("r", "b")], {("r", "a")}), "nodes": _of((), ["c"])},
-    "Taxonomy.at_or_above": {"label_names": _SOME_NODES},
-    "Taxonomy.with_ancestors": {
-        "labels": lambda world: [pd.DataFrame([[1, 0, None, 0], [0, 0, 0, 1]], columns=_NODES)]
-    },
-    "Taxonomy.matched": {
-        "labels": lambda world: [pd.DataFrame([[1, 0, None, 0], [0, 0, 0, 1]], columns=_NODES)],
-        "outside": _of("raise", "drop", "root"),
-    },
-    "Taxonomy.common_ancestor": {"first": _of("a"), "second": _of("b", "c")},
-    "Taxonomy.deepest": {
-        "labels": lambda world: [pd.DataFrame([[1, 1, 0, 0], [0, 0, 0, 1], [0, 0, 0, 0]], columns=_NODES)]
-    },
-    "Taxonomy.distances": {"names": _SOME_NODES, "others": _of(None, ["b"])},
-    "Taxonomy.from_any": {
-        "source": lambda world: [[("r", "a")], {"r": ["a", "b"]}, world.tree, ["a/b", "a/c"]]
-    },
-    "Taxonomy.from_nested": {"mapping": _of({"r": ["a", "b"]}, {"r": {"a": {}, "b": ["c"]}})},
-    "Taxonomy.from_networkx": {"graph": lambda world: [world.tree.to_networkx()]},
-    "Taxonomy.from_paths": {
-        "paths": _of(["a/b", "a/c"], ["a"]),
-        "separator": _of("/", "."),
-        "ancestors": _of("add"),
-    },
-    "Taxonomy.groups": {"names": _of(None, ["a", "b"])},
-    "Taxonomy.membership": {"label_names": _SOME_NODES},
-    "Taxonomy.parents_of": {"names": _SOME_NODES},
-    "Taxonomy.pruned": {"keep": _of((), ["a"])},
-    "Taxonomy.require_tree": {"what": _of("A path")},
-    "Taxonomy.restricted": {"names": _SOME_NODES},
-    "Taxonomy.under": {"target_names": _SOME_NODES, "leaf_names": _of(["a", "b", "c"])},
+    "ClassProbabilities": _with(probabilities=_class_probabilities, classes=(None, list("pqr"))),
+    "ClassProbabilities.of_labels": _with(
+        labels=lambda world: [lw.LabelMatrix.from_probabilities(world.Q)],
+        classes=(["p", "q", "r"], np.array([3, 1, 2])),
+    ),
+    "CliqueGraph": _with(n_labels=(4, np.int64(5)), cliques=([(0, 1), (1, 2, 3)], [], [[0, 3]])),
+    "CliqueGraph.first": _with(count=(1, 2, 0)),
+    "CliqueGraph.from_edges": _with(edges=([(0, 1), (1, 2)], [(0, 1)]), n_labels=(3,)),
+    "LabelCovariance.check_variances": _with(label_names=USUAL["names"]),
+    "LabelCovariance.dense": _with(matrix=lambda world: [world.covariance.to_dense(), np.eye(2), [[1.0]]]),
+    "LabelCovariance.from_labels": _with(prior_count=(5.0, 0)),
+    "LabelCovariance.from_signatures": _with(signatures=_get("G"), class_prior=(None, [1, 1, 2, 1, 0])),
+    "LabelCovariance.from_taxonomy": _with(
+        taxonomy=_get("tree"), label_names=_SOME_NODES, variances=(None, {"left": 2.0})
+    ),
+    "LabelCovariance.low_rank": _with(
+        factor=lambda world: [world.F, sp.csr_array(world.F), world.F.tolist()],
+        diagonal=(0.0, 1, [1.0] * 4),
+        label_names=USUAL["names"],
+    ),
+    "LabelCovariance.scaled": _with(scale=(2.0, 1)),
+    "LabelCovariance.shrink": _with(amount=(0.5, 0, 1)),
+    "LabelCovariance.weighted": _with(
+        parts=lambda world: [[world.covariance, np.eye(4)], {"a": world.covariance, "b": np.eye(4)}],
+        weights=(None, [0.2, 0.8], np.array([1, 3])),
+    ),
+    "LabelMatrix": _with(positives=lambda world: [sp.csr_array(world.Y), world.Y]),
+    "LabelMatrix.from_any": _with(names=(None,)),
+    "LabelMatrix.from_probabilities": _with(
+        P=lambda world: [0.8 * world.Y, sp.csr_array(0.3 * world.Y), world.labels], names=(None,)
+    ),
+    "LabelMatrix.masked": _with(
+        observed=lambda world: [world.Y, world.Y.astype(bool), sp.csr_array(world.Y)]
+    ),
+    "LabelMatrix.select_labels": _with(labels=_some_labels),
+    "LabelMatrix.stacked": _with(names=(None,)),
+    "LabelMatrix.without_labels": _with(labels=_some_labels),
+    "LabelMean": _with(
+        label_factors=lambda world: [np.ones((3, 2)), [[1, 2], [0, 1], [2, 2]]],
+        feature_factors=lambda world: [np.ones((world.X.shape[1], 2))],
+        intercepts=(None, [0.0, 1.0, 2.0]),
+        label_names=(None, list("abc")),
+    ),
+    "LabelText": _with(
+        descriptions=({"a": "first", "b": ""}, ["a", "b"]),
+        embedding=(np.eye(2), [[1, 0], [1, 1]], lambda texts: np.eye(2)),
+    ),
+    "LabelText.covariance": _with(share=(0.6, 0, 1), width=(0.7, 2)),
+    "LabelText.mean": _with(
+        features=lambda world: [np.ones((world.X.shape[1], 3)) * np.arange(3.0)],
+        X=_get("X"),
+        strength=(1.0, 2),
+        level=(0.0, -1),
+    ),
+    "LabelText.with_labels": _with(descriptions=(["new"], {"new": "text"}), embedding=(np.ones((1, 3)),)),
+    "Taxonomy": _with(pairs=([("r", "a"), ("r", "b")], {("r", "a")}), nodes=((), ["c"])),
+    "Taxonomy.at_or_above": _with(label_names=_SOME_NODES),
+    "Taxonomy.with_ancestors": _OF_NODES,
+    "Taxonomy.matched": _OF_NODES | _with(outside=("raise", "drop", "root")),
+    "Taxonomy.common_ancestor": _with(first=("a",), second=("b", "c")),
+    "Taxonomy.deepest": _with(labels=(pd.DataFrame([[1, 1, 0, 0], [0, 0, 0, 1], [0] * 4], columns=_NODES),)),
+    "Taxonomy.distances": _with(names=_SOME_NODES, others=(None, ["b"])),
+    "Taxonomy.from_any": _with(
+        source=lambda world: [[("r", "a")], {"r": ["a", "b"]}, world.tree, ["a/b", "a/c"]]
+    ),
+    "Taxonomy.from_nested": _with(mapping=({"r": ["a", "b"]}, {"r": {"a": {}, "b": ["c"]}})),
+    "Taxonomy.from_networkx": _with(graph=lambda world: [world.tree.to_networkx()]),
+    "Taxonomy.from_paths": _with(paths=(["a/b", "a/c"], ["a"]), separator=("/", "."), ancestors=("add",)),
+    "Taxonomy.groups": _with(names=(None, ["a", "b"])),
+    "Taxonomy.membership": _with(label_names=_SOME_NODES),
+    "Taxonomy.parents_of": _with(names=_SOME_NODES),
+    "Taxonomy.pruned": _with(keep=((), ["a"])),
+    "Taxonomy.require_tree": _with(what=("A path",)),
+    "Taxonomy.restricted": _with(names=_SOME_NODES),
+    "Taxonomy.under": _with(target_names=_SOME_NODES, leaf_names=(["a", "b", "c"],)),
     **{
-        f"Taxonomy.{method}": {"name": _of("left", "a")}
+        f"Taxonomy.{method}": _with(name=("left", "a"))
         for method in ("children", "ancestors", "descendants", "path", "leaves_below")
     },
-    **{f"Taxonomy.{method}": {"names": _of("a", ["a", "left"])} for method in ("depth", "is_leaf", "top")},
-    "read_class_columns": {
-        "Y": lambda world: [np.c_[world.classes, world.classes], pd.DataFrame({"a": world.classes})],
-        "names": _of(None),
-    },
+    **{f"Taxonomy.{method}": _with(names=("a", ["a", "left"])) for method in ("depth", "is_leaf", "top")},
+    "read_class_columns": _with(
+        Y=lambda world: [np.c_[world.classes, world.classes], pd.DataFrame({"a": world.classes})],
+        names=(None,),
+    ),
     # metrics
-    "metrics.average_auc": {"sample_weight": None},
-    "metrics.class_summary": _OF_CLASSES | _WITH_TREE | {"y_pred": lambda world: [None, world.classes]},
-    "metrics.column_accuracy_score": {
-        "y_true": lambda world: [np.c_[world.classes, world.classes]],
-        "y_pred": lambda world: [pd.DataFrame({"0": world.classes, "1": world.classes[::-1]})],
-        "sample_weight": None,
-    },
-    "metrics.depth_table": _IN_HIERARCHY | {"Y_pred": lambda world: [None, *_decisions(world)]},
+    "metrics.average_auc": _with(sample_weight=None),
+    "metrics.class_summary": _OF_CLASSES | _WITH_TREE | _with(y_pred=lambda world: [None, world.classes]),
+    "metrics.column_accuracy_score": _with(
+        y_true=lambda world: [np.c_[world.classes, world.classes]],
+        y_pred=lambda world: [pd.DataFrame({"0": world.classes, "1": world.classes[::-1]})],
+        sample_weight=None,
+    ),
+    "metrics.depth_table": _IN_HIERARCHY | _with(Y_pred=lambda world: [None, *_decisions(world)]),
     "metrics.error_reject_curve": _OF_CLASSES,
-    "metrics.expected_calibration_error": {
-        "n_bins": _of(15, 1),
-        "least": _of(0.0, 0.05),
-        "sample_weight": None,
-    },
+    "metrics.expected_calibration_error": _with(n_bins=(15, 1), least=(0.0, 0.05), sample_weight=None),
     "metrics.fmax_score": _IN_HIERARCHY,
-    "metrics.get_scorer": {"name": _of("micro_f1", "neg_hamming_loss", "neg_ranking_loss")},
+    "metrics.get_scorer": _with(name=("micro_f1", "neg_hamming_loss", "neg_ranking_loss")),
     "metrics.h_loss": _IN_HIERARCHY,
-    "metrics.harmonic_mean_accuracy": {"seen_classes": _of(["a"], ["a", "b"]), "sample_weight": None},
-    "metrics.information_content": {"labels": _named_targets},
+    "metrics.harmonic_mean_accuracy": _with(seen_classes=(["a"], ["a", "b"]), sample_weight=None),
+    "metrics.information_content": _with(labels=_named_targets),
     "metrics.log_loss": _OF_CLASSES | _WITH_TREE,
     "metrics.mean_reciprocal_rank": _OF_CLASSES,
-    "metrics.parent_accuracy": {"taxonomy": _get("tree")},
-    "metrics.propensity_scored_precision_at_k": {
-        "propensity": _of(np.full(4, 0.5), [1.0] * 4),
-        "k": _of(2),
-        "sample_weight": None,
-    },
-    "metrics.score_table": {"k": _of((1, 3), [1]), "sample_weight": None},
-    "metrics.smin_loss": _IN_HIERARCHY | {"information": _of({"p": 0.0, "q": 1.0, "r": 2.0, "s": 0.5})},
-    "metrics.taxonomic_loss": {"taxonomy": _get("tree")},
+    "metrics.parent_accuracy": _with(taxonomy=_get("tree")),
+    "metrics.propensity_scored_precision_at_k": _with(
+        propensity=(np.full(4, 0.5), [1.0] * 4), k=(2,), sample_weight=None
+    ),
+    "metrics.score_table": _with(k=((1, 3), [1]), sample_weight=None),
+    "metrics.smin_loss": _IN_HIERARCHY | _with(information=({"p": 0.0, "q": 1.0, "r": 2.0, "s": 0.5},)),
+    "metrics.taxonomic_loss": _with(taxonomy=_get("tree")),
     **{f"metrics.hierarchical_{name}_score": _IN_HIERARCHY for name in ("precision", "recall", "f1")},
     # decisions
-    "postprocessing.MapInference": {
-        "method": _of("auto"),
-        "exact_width": _of(12, 0),
-        "max_nodes": _of(1000, 1),
-        "max_iter": _of(100, 1),
-    },
-    "postprocessing.SoftmaxCalibration.probabilities": {"scores": _get("Q")},
-    "postprocessing.adaptive_scores": {"probabilities": _class_probabilities, "seed": _of(0, 3, np.int64(7))},
-    "postprocessing.best_parent": {
-        "probabilities": _class_probabilities,
-        "parent_of_class": _of(["left", "left", "c"]),
-    },
-    "postprocessing.calibrate_classes": {"labels": _one_hot, "scores": _get("Q")},
-    "postprocessing.choose_thresholds": {
-        "objective": _of("micro_f1", "macro_f1"),
-        "shrinkage": _of(0.0, 0.5, "auto"),
-    },
-    "postprocessing.choose_top_k": {"objective": _of("micro_f1")},
-    "postprocessing.class_probabilities": {
-        "calibration": lambda world: [_class_calibration(world)],
-        "scores": _get("Q"),
-    },
-    "postprocessing.control_mistakes": {
-        "level": _of(0.6),
-        "guarantee": _of("probability"),
-        "confidence": _of(0.5),
-    },
-    "postprocessing.enforce_hierarchy": {
-        "scores": _get("S"),
-        "label_names": _get("names"),
-        "enforce": _of("max", "projection"),
-        "label_weight": _of(None, [1.0, 2.0, 0.5, 3.0]),
-    },
-    "postprocessing.expected_f1_sizes": {"empty_value": _of(0.0, 1.0)},
-    "postprocessing.favor_rare_labels": {
-        "labels": lambda world: [np.tile(np.arange(world.S.shape[1]), (len(world.S), 1))],
-        "scores": _get("S"),
-        "propensity": lambda world: [np.linspace(0.2, 1.0, world.S.shape[1])],
-        "k": _of(1, 2),
-        "power": _of(0.5, 0.0, 1.0),
-        "sharpness": _of(3.0, 1.0),
-    },
-    "postprocessing.h_loss_sets": {"label_names": _get("names")},
-    "postprocessing.least_expected_loss": {
-        "probabilities": _class_probabilities,
-        "losses": _of(1 - np.eye(3), np.ones((3, 3))),
-    },
-    "postprocessing.most_probable": {"probabilities": _class_probabilities},
-    "postprocessing.rejected": {"probabilities": _class_probabilities, "fraction": _of(0.2, 0.0, 1.0)},
-    "postprocessing.scores_above_top_k": {
-        "scores": _get("S"),
-        "k": lambda world: [2, np.full(len(world.S), 1)],
-    },
-    "postprocessing.term_lists": {"label_names": _get("names")},
-    "splits.IterativeStratifiedKFold": {
-        "n_splits": _of(2, 3),
-        "shuffle": _of(True, False),
-        "random_state": _of(None),
-    },
-    "splits.IterativeStratifiedShuffleSplit": _SIZES | {"n_splits": _of(2, 1)},
+    "postprocessing.MapInference": _with(
+        method=("auto",), exact_width=(12, 0), max_nodes=(1000, 1), max_iter=(100, 1)
+    ),
+    "postprocessing.SoftmaxCalibration.probabilities": _with(scores=_get("Q")),
+    "postprocessing.adaptive_scores": _with(probabilities=_class_probabilities, seed=(0, 3, np.int64(7))),
+    "postprocessing.best_parent": _with(
+        probabilities=_class_probabilities, parent_of_class=(["left", "left", "c"],)
+    ),
+    "postprocessing.calibrate_classes": _with(labels=_one_hot, scores=_get("Q")),
+    "postprocessing.choose_thresholds": _with(
+        objective=("micro_f1", "macro_f1"), shrinkage=(0.0, 0.5, "auto")
+    ),
+    "postprocessing.choose_top_k": _with(objective=("micro_f1",)),
+    "postprocessing.class_probabilities": _with(
+        calibration=lambda world: [_class_calibration(world)], scores=_get("Q")
+    ),
+    "postprocessing.control_mistakes": _with(level=(0.6,), guarantee=("probability",), confidence=(0.5,)),
+    "postprocessing.enforce_hierarchy": _with(
+        scores=_get("S"),
+        label_names=_get("names"),
+        enforce=("max", "projection"),
+        label_weight=(None, [1.0, 2.0, 0.5, 3.0]),
+    ),
+    "postprocessing.expected_f1_sizes": _with(empty_value=(0.0, 1.0)),
+    "postprocessing.favor_rare_labels": _with(
+        labels=lambda world: [np.tile(np.arange(world.S.shape[1]), (len(world.S), 1))],
+        scores=_get("S"),
+        propensity=lambda world: [np.linspace(0.2, 1.0, world.S.shape[1])],
+        k=(1, 2),
+        power=(0.5, 0.0, 1.0),
+        sharpness=(3.0, 1.0),
+    ),
+    "postprocessing.h_loss_sets": _with(label_names=_get("names")),
+    "postprocessing.least_expected_loss": _with(
+        probabilities=_class_probabilities, losses=(1 - np.eye(3), np.ones((3, 3)))
+    ),
+    "postprocessing.most_probable": _with(probabilities=_class_probabilities),
+    "postprocessing.rejected": _with(probabilities=_class_probabilities, fraction=(0.2, 0.0, 1.0)),
+    "postprocessing.scores_above_top_k": _with(
+        scores=_get("S"), k=lambda world: [2, np.full(len(world.S), 1)]
+    ),
+    "postprocessing.term_lists": _with(label_names=_get("names")),
+    "splits.IterativeStratifiedKFold": _with(n_splits=(2, 3), shuffle=(True, False), random_state=(None,)),
+    "splits.IterativeStratifiedShuffleSplit": _SIZES | _with(n_splits=(2, 1)),
     "splits.stratified_train_test_split": _SIZES
-    | {"y": _known_targets, "random_state": _of(0, None), "order": _of(1, 2), "stratify": _of(None)},
+    | _with(y=_known_targets, random_state=(0, None), order=(1, 2), stratify=(None,)),
     # kernels
-    "testing.check_covariance": {
-        "covariance": lambda world: [world.covariance, lw.LabelCovariance.identity(3)]
-    },
-    "testing.check_kernel": {
-        "kernel": _of(kernels.RBFKernel(0.5), kernels.LinearKernel()),
-        "X": lambda world: [None, world.X, sp.csr_array(world.X)],
-    },
-    "testing.check_loss": {"loss": _of(ENTRY_LOSSES["log_loss"]())},
-    "testing.check_solver": {"solver": _of(Fista())},
-    "kernels.ARDKernel": {"gamma": _of(1.0, 0.5)},
-    "kernels.CallableKernel": {"function": _of(lambda left, right: np.asarray(left) @ np.asarray(right).T)},
-    "kernels.ConstantKernel": {"value": _of(1.0, 2)},
-    "kernels.ForestKernel": {"n_trees": _of(5, 1), "random_state": _of(0, 7)},
-    "kernels.ForestKernel.of": {"forest": lambda world: [_forest(world)]},
-    "kernels.ScaledKernel": {"kernel": _of(_RBF), "scale": _of(1.0, 0)},
-    "kernels.make_kernel": {"kernel": _of("rbf", "linear", "poly", _RBF)},
+    "testing.check_covariance": _with(
+        covariance=lambda world: [world.covariance, lw.LabelCovariance.identity(3)]
+    ),
+    "testing.check_kernel": _with(
+        kernel=(kernels.RBFKernel(0.5), kernels.LinearKernel()),
+        X=lambda world: [None, world.X, sp.csr_array(world.X)],
+    ),
+    "testing.check_loss": _with(loss=(ENTRY_LOSSES["log_loss"](),)),
+    "testing.check_solver": _with(solver=(Fista(),)),
+    "kernels.ARDKernel": _with(gamma=(1.0, 0.5)),
+    "kernels.CallableKernel": _with(function=(lambda left, right: np.asarray(left) @ np.asarray(right).T,)),
+    "kernels.ConstantKernel": _with(value=(1.0, 2)),
+    "kernels.ForestKernel": _with(n_trees=(5, 1), random_state=(0, 7)),
+    "kernels.ForestKernel.of": _with(forest=lambda world: [_forest(world)]),
+    "kernels.ScaledKernel": _with(kernel=(_RBF,), scale=(1.0, 0)),
+    "kernels.make_kernel": _with(kernel=("rbf", "linear", "poly", _RBF)),
     **{
-        f"kernels.{name}.with_log_parameters": {"theta": _of(kernel.log_parameters())}
+        f"kernels.{name}.with_log_parameters": _with(theta=(kernel.log_parameters(),))
         for name, kernel in _WITH_PARAMETERS.items()
     },
     # data sets
-    "datasets.LabeledData": {
-        "X": lambda world: [world.X, sp.csr_array(world.X), world.X.astype(np.float32)],
-        "Y": _get("labels"),
-        "feature_names": _of(None, np.array(list("abcdef"))),
-        "first_feature": _of(None, 0, 1),
-    },
-    "datasets.TableColumns": _ROLES | {"labels": _of("tags", ["p"], None)},
-    "datasets.TableVectorizer": {"categorical": _of("kind")},
-    "datasets.TableVectorizer.fit": {"y": _of(None)},
+    "datasets.LabeledData": _with(
+        X=lambda world: [world.X, sp.csr_array(world.X), world.X.astype(np.float32)],
+        Y=_get("labels"),
+        feature_names=(None, np.array(list("abcdef"))),
+        first_feature=(None, 0, 1),
+    ),
+    "datasets.TableColumns": _ROLES | _with(labels=("tags", ["p"], None)),
+    "datasets.TableVectorizer": _with(categorical=("kind",)),
+    "datasets.TableVectorizer.fit": _with(y=(None,)),
     "datasets.TableVectorizer.set_params": {
         name: USUAL[name] for name in ("text", "numeric", "min_df", "ngram_range", "missing_numeric")
     }
-    | {"categorical": _of("kind"), "sublinear_tf": _of(False)},
-    "datasets.detect_format": {
-        "path": lambda world: [world.path("t.csv"), world.path("t.arff"), world.path("t.txt")],
-        "labels": _of("tags", ["p"], None),
-    },
-    "datasets.iterate_table": {
-        "path": _paths("t.csv"),
-        "columns": _of(_COLUMNS),
-        "chunk_rows": _of(5, 1),
-        "label_names": _of(["x", "y"]),
-    },
-    "datasets.load_debtags": {"return_X_y": _of(True)},
-    "datasets.make_clique_toy": {"n_rows": _of(20, 1)},
-    "datasets.make_taxonomy": {
-        "n_rows": _of(20, 1),
-        "n_features": _of(3, 1),
-        "depth": _of(2, 1),
-        "branching": _of(2, 3),
-        "decay": _of(0.7, 1),
-        "noise": _of(1.0, 0),
-    },
-    "datasets.make_text_like": {
-        "n_rows": _of(20, 1),
-        "n_features": _of(30),
-        "n_labels": _of(4, 6),
-        "labels_per_row": _of(1.5),
-        "words_per_row": _of(5),
-    },
-    "datasets.read_any": {
-        "path": lambda world: [world.path("t.svm"), world.path("t.arff"), world.path("h.arff")]
-    },
-    "datasets.read_hierarchical_arff": {"path": _paths("h.arff")},
-    "datasets.read_mulan": {
-        "arff": _paths("t.arff"),
-        "xml": _paths("t.xml"),
-        "n_labels": _of(None),
-        "labels": _of("end"),
-    },
-    "datasets.read_svmlight": {
-        "path": _paths("t.svm"),
-        "n_features": _of(None, 6),
-        "n_labels": _of(None, 4),
-        "zero_based": _of("auto", True),
-        "label_names": _of(None, ["0", "1"]),
-    },
+    | _with(categorical=("kind",), sublinear_tf=(False,)),
+    "datasets.detect_format": _with(
+        path=lambda world: [world.path("t.csv"), world.path("t.arff"), world.path("t.txt")],
+        labels=("tags", ["p"], None),
+    ),
+    "datasets.iterate_table": _with(
+        path=_paths("t.csv"), columns=(_COLUMNS,), chunk_rows=(5, 1), label_names=(["x", "y"],)
+    ),
+    "datasets.load_debtags": _with(return_X_y=(True,)),
+    "datasets.make_clique_toy": _with(n_rows=(20, 1)),
+    "datasets.make_taxonomy": _with(
+        n_rows=(20, 1), n_features=(3, 1), depth=(2, 1), branching=(2, 3), decay=(0.7, 1), noise=(1.0, 0)
+    ),
+    "datasets.make_text_like": _with(
+        n_rows=(20, 1), n_features=(30,), n_labels=(4, 6), labels_per_row=(1.5,), words_per_row=(5,)
+    ),
+    "datasets.read_any": _with(
+        path=lambda world: [world.path("t.svm"), world.path("t.arff"), world.path("h.arff")]
+    ),
+    "datasets.read_hierarchical_arff": _with(path=_paths("h.arff")),
+    "datasets.read_mulan": _with(
+        arff=_paths("t.arff"), xml=_paths("t.xml"), n_labels=(None,), labels=("end",)
+    ),
+    "datasets.read_svmlight": _with(
+        path=_paths("t.svm"),
+        n_features=(None, 6),
+        n_labels=(None, 4),
+        zero_based=("auto", True),
+        label_names=(None, ["0", "1"]),
+    ),
     "datasets.read_table": _ROLES
-    | {
-        "path": _paths("t.csv"),
-        "label_names": _of(None, ["x", "y"]),
-        "labels": _of("tags"),
-        "label_separator": USUAL["label_separator"],
-        "empty_labels": _of("none", "unknown"),
-    },
-    "datasets.read_table_columns": {
-        "path": _paths("t.csv"),
-        "columns": _of(_COLUMNS),
-        "label_names": _of(None, ["x", "y"]),
-    },
-    "datasets.read_taxonomy": {"path": _paths("tree.csv"), "relations": _of(("is_a",))},
-    "datasets.read_xmc": {
-        "path": _paths("t.txt"),
-        "dtype": _of(np.float64, np.float32, "float32"),
-        "all_labels": _of(False, True),
-        "label_names": _of(None, ["0", "1"]),
-    },
-    "datasets.write_hierarchical_arff": {
-        "data": lambda world: [datasets.make_taxonomy(8, 3)],
-        "path": _new_path(".arff"),
-    },
-    "datasets.write_mulan": {"arff": _new_path(".arff"), "xml": _new_path(".xml")},
-    "datasets.write_svmlight": {"path": _new_path(".svm")},
-    "datasets.write_xmc": {"path": _new_path(".txt")},
+    | _with(
+        path=_paths("t.csv"),
+        label_names=(None, ["x", "y"]),
+        labels=("tags",),
+        label_separator=USUAL["label_separator"],
+        empty_labels=("none", "unknown"),
+    ),
+    "datasets.read_table_columns": _with(
+        path=_paths("t.csv"), columns=(_COLUMNS,), label_names=(None, ["x", "y"])
+    ),
+    "datasets.read_taxonomy": _with(path=_paths("tree.csv"), relations=(("is_a",),)),
+    "datasets.read_xmc": _with(
+        path=_paths("t.txt"),
+        dtype=(np.float64, np.float32, "float32"),
+        all_labels=(False, True),
+        label_names=(None, ["0", "1"]),
+    ),
+    "datasets.write_hierarchical_arff": _with(
+        data=lambda world: [datasets.make_taxonomy(8, 3)], path=_new_path(".arff")
+    ),
+    "datasets.write_mulan": _with(arff=_new_path(".arff"), xml=_new_path(".xml")),
+    "datasets.write_svmlight": _with(path=_new_path(".svm")),
+    "datasets.write_xmc": _with(path=_new_path(".txt")),
     # pictures
-    _FROM("CalibrationCurve", "estimator"): {"estimator": _models("CalibratedLabelClassifier")},
-    _FROM("Combination", "estimator"): {"estimator": _models("AutoLabelClassifier")},
-    _FROM("DualProgress", "estimator"): {"estimator": _models("MaxMarginClassifier")},
-    _FROM("ErrorReject", "estimator"): {
-        "estimator": _models("KernelLogisticClassifier"),
-        "y": _classes,
-        "name": _of(None, "curve"),
-    },
-    _FROM("LabelCovariance", "estimator"): {"estimator": lambda world: [_with_covariance(world)]},
-    _FROM("LabelGraph", "estimator"): {"estimator": _models("LabelGraphClassifier")},
-    _FROM("LabelGraphPath", "estimator"): {"estimator": _models("LabelGraphClassifier")},
-    _FROM("LabelQuality", "estimator"): {"estimator": _models("MaxMarginClassifier")},
-    _FROM("PredictionPath", "estimator"): {
-        "estimator": _models("KernelLogisticClassifier"),
-        "X": lambda world: [world.X[:1], world.X[:1].tolist(), sp.csr_array(world.X[:1])],
-        "taxonomy": _get("tree"),
-    },
-    _FROM("Taxonomy", "estimator"): {
-        "estimator": _models("KernelLogisticClassifier"),
-        "y": _classes,
-        "taxonomy": _get("tree"),
-    },
-    _FROM("ThresholdCurve", "estimator"): {
-        "estimator": _models("MaxMarginClassifier"),
-        "response_method": _of("auto"),
-    },
-    _FROM("CalibrationCurve", "predictions"): {"labels": _of(None), "n_bins": _of(10, 2), "least": None},
-    _FROM("DualProgress", "traces"): {
-        "traces": lambda world: [{"a": world.model("MaxMarginClassifier").trace_}]
-    },
-    _FROM("ErrorReject", "predictions"): _OF_CLASSES | {"name": None},
-    _FROM("LabelCovariance", "covariance"): {
-        "covariance": _get("covariance"),
-        "label_names": USUAL["names"],
-        "centered": _of(None),
-        "order": _of("cluster", "given"),
-    },
-    _FROM("LabelGraph", "graph"): {"label_names": USUAL["names"], "max_cliques": _of(50, 1)},
-    _FROM("LabelQuality", "predictions"): {"frequency": _of(None, [1, 2, 3, 4])},
-    _FROM("PredictionPath", "predictions"): {
-        "taxonomy": _get("tree"),
-        "y_pred": lambda world: [world.classes[:1], [str(world.classes[0])], str(world.classes[0])],
-        "probabilities": _of([1 / len(_CLASSES)] * len(_CLASSES)),
-        "label_names": _of(_CLASSES, _CLASSES.tolist()),
-    },
-    _FROM("Taxonomy", "predictions"): {"taxonomy": _get("tree")},
-    _FROM("ThresholdCurve", "predictions"): {"labels": _of(None), "thresholds": _of(None)},
+    _FROM("CalibrationCurve", "estimator"): _with(estimator=_models("CalibratedLabelClassifier")),
+    _FROM("Combination", "estimator"): _with(estimator=_models("AutoLabelClassifier")),
+    _FROM("DualProgress", "estimator"): _with(estimator=_models("MaxMarginClassifier")),
+    _FROM("ErrorReject", "estimator"): _with(
+        estimator=_models("KernelLogisticClassifier"), y=_classes, name=(None, "curve")
+    ),
+    _FROM("LabelCovariance", "estimator"): _with(estimator=lambda world: [_with_covariance(world)]),
+    _FROM("LabelGraph", "estimator"): _with(estimator=_models("LabelGraphClassifier")),
+    _FROM("LabelGraphPath", "estimator"): _with(estimator=_models("LabelGraphClassifier")),
+    _FROM("LabelQuality", "estimator"): _with(estimator=_models("MaxMarginClassifier")),
+    _FROM("PredictionPath", "estimator"): _with(
+        estimator=_models("KernelLogisticClassifier"),
+        X=lambda world: [world.X[:1], world.X[:1].tolist(), sp.csr_array(world.X[:1])],
+        taxonomy=_get("tree"),
+    ),
+    _FROM("Taxonomy", "estimator"): _with(
+        estimator=_models("KernelLogisticClassifier"), y=_classes, taxonomy=_get("tree")
+    ),
+    _FROM("ThresholdCurve", "estimator"): _with(
+        estimator=_models("MaxMarginClassifier"), response_method=("auto",)
+    ),
+    _FROM("CalibrationCurve", "predictions"): _with(labels=(None,), n_bins=(10, 2), least=None),
+    _FROM("DualProgress", "traces"): _with(
+        traces=lambda world: [{"a": world.model("MaxMarginClassifier").trace_}]
+    ),
+    _FROM("ErrorReject", "predictions"): _OF_CLASSES | _with(name=None),
+    _FROM("LabelCovariance", "covariance"): _with(
+        covariance=_get("covariance"),
+        label_names=USUAL["names"],
+        centered=(None,),
+        order=("cluster", "given"),
+    ),
+    _FROM("LabelGraph", "graph"): _with(label_names=USUAL["names"], max_cliques=(50, 1)),
+    _FROM("LabelQuality", "predictions"): _with(frequency=(None, [1, 2, 3, 4])),
+    _FROM("PredictionPath", "predictions"): _with(
+        taxonomy=_get("tree"),
+        y_pred=lambda world: [world.classes[:1], [str(world.classes[0])], str(world.classes[0])],
+        probabilities=([1 / len(_CLASSES)] * len(_CLASSES),),
+        label_names=(_CLASSES, _CLASSES.tolist()),
+    ),
+    _FROM("Taxonomy", "predictions"): _with(taxonomy=_get("tree")),
+    _FROM("ThresholdCurve", "predictions"): _with(labels=(None,), thresholds=(None,)),
     # wrong labels
-    "noise.LabelErrors.corrected": {"least": _of(0.5, 1), "how": _of("hide", "flip")},
-    "noise.LabelErrors.ranked": {"top": _of(3, 0)},
-    "noise.LabelErrors.reasons": {"most": _of(3, 0)},
-    "noise.LabelErrors.records": {"most_reasons": _of(3, 0)},
-    "noise.combine_annotators": {
-        "answers": lambda world: [[world.Y, 1 - world.Y], {"a": world.labels, "b": world.Y}],
-        "smoothing": _of(5.0, 1),
-        "max_iter": _of(500, 1),
-    },
-    "noise.find_label_errors": {
-        "scores": _of(_LINEAR),
-        "flip_rates": _of(None, (None, 0.0), (0.1, [0.1, 0.0, 0.2, 0.1])),
-        "related": _of(True, False, np.eye(4) + 0.5),
-        "random_state": _of(0, 7),
-    },
+    "noise.LabelErrors.corrected": _with(least=(0.5, 1), how=("hide", "flip")),
+    "noise.LabelErrors.ranked": _with(top=(3, 0)),
+    "noise.LabelErrors.reasons": _with(most=(3, 0)),
+    "noise.LabelErrors.records": _with(most_reasons=(3, 0)),
+    "noise.combine_annotators": _with(
+        answers=lambda world: [[world.Y, 1 - world.Y], {"a": world.labels, "b": world.Y}],
+        smoothing=(5.0, 1),
+        max_iter=(500, 1),
+    ),
+    "noise.find_label_errors": _with(
+        scores=(_LINEAR,),
+        flip_rates=(None, (None, 0.0), (0.1, [0.1, 0.0, 0.2, 0.1])),
+        related=(True, False, np.eye(4) + 0.5),
+        random_state=(0, 7),
+    ),
     # complete models
-    "compare": {"estimators": _of(_LINEAR, [_LINEAR])},
-    "load": {"path": _paths("m.lw"), "key": _of(None)},
-    "suggest_queries": {
-        "model": lambda world: [world.model("MaxMarginClassifier"), None],
-        "n": _of(2),
-        "known": _unnamed_targets,
-        "strategy": _of("expected_error", "uncertainty", "random"),
-        "random_state": _of(0),
-    },
-    "report.ReportOptions": {"title": _of("t"), "facts": _of({}), "weakest": _of(2), "examples": _of(1)},
-    "report.write_report": {
-        "model": _models("MaxMarginClassifier"),
-        "y": _unnamed_targets,
-        "path": _new_path(".html"),
-        "options": _of(None),
-    },
-    "save": {"model": _models("MaxMarginClassifier"), "path": _new_path(".lw")},
+    "compare": _with(estimators=(_LINEAR, [_LINEAR])),
+    "load": _with(path=_paths("m.lw"), key=(None,)),
+    "suggest_queries": _with(
+        model=lambda world: [world.model("MaxMarginClassifier"), None],
+        n=(2,),
+        known=_unnamed_targets,
+        strategy=("expected_error", "uncertainty", "random"),
+        random_state=(0,),
+    ),
+    "report.ReportOptions": _with(title=("t",), facts=({},), weakest=(2,), examples=(1,)),
+    "report.write_report": _with(
+        model=_models("MaxMarginClassifier"), y=_unnamed_targets, path=_new_path(".html"), options=(None,)
+    ),
+    "save": _with(model=_models("MaxMarginClassifier"), path=_new_path(".lw")),
 }
 """Valid values of the arguments of a name that have others than usual; None leaves an argument alone."""
 
@@ -1070,61 +999,51 @@ def _closed(call: Callable[..., Any]) -> Callable[..., None]:
     return closed
 
 
-_RECORD = "a record that the library makes"
-_BASE = "an abstract class"
-_OPERATOR = "a part of the operator that solvers ask for, in inner loops, by places that they have made"
-_CLUSTER = "takes collections of a cluster; tests/dask hands it those that make no sense"
-_RECORDS = (
-    *("ConformalThreshold", "ExpectedF1Sizes", "IsotonicCalibration", "MapResult", "SigmoidCalibration"),
-    *("SoftmaxCalibration", "ThresholdChoice", "TopKChoice"),
-)
+_WITHOUT = {
+    name: why
+    for why, names in {
+        "an abstract class": (
+            *("LabelCovariance", "kernels.Kernel", "kernels.Kernel.with_log_parameters", "testing.EntryLoss"),
+            *("postprocessing.LabelCalibration", "postprocessing.LabelCalibration.probabilities"),
+            *("testing.CliqueFeatures", "testing.CliqueFeatures.of"),
+            *map("testing.EntryLoss.{}".format, ("conjugate", "curvature", "evaluate", "gradient")),
+            *map("testing.EntryLoss.{}".format, ("log_odds", "value")),
+        ),
+        "takes nothing": ("metrics.get_scorer_names",),
+        "a record that the library makes": (
+            *map("noise.{}".format, ("CombinedAnswers", "FlipRates", "LabelErrors", "Reason")),
+            *map("postprocessing.{}".format, ("ConformalThreshold", "ExpectedF1Sizes", "MapResult")),
+            *map("postprocessing.{}".format, ("ThresholdChoice", "TopKChoice")),
+            *map("postprocessing.{}Calibration".format, ("Isotonic", "Sigmoid", "Softmax")),
+        ),
+        "its values are checked by the classifier that takes it": [
+            name + method
+            for name in ("GraphGrowth", "HyperparameterSearch", "RankSearch")
+            for method in ("", ".save", ".set_params")
+        ],
+        "a part of the operator that solvers ask for, in inner loops, by places that they have made": (
+            *("LabelCovariance.block", "LabelCovariance.columns", "LabelText.columns"),
+            *map("LabelMean.{}".format, ("columns", "factors", "products", "scores")),
+        ),
+        "the same as MaxMarginClassifier.add_labels": (
+            "KernelLogisticClassifier.add_labels",
+            "LowRankClassifier.add_labels",
+        ),
+        "takes what LabelText.with_labels does": ("LabelTextClassifier.add_labels",),
+    }.items()
+    for name in names
+}
 
 
 def _without(name: str, value: Any) -> str | None:
     """Return why a public name has no contract; None if it has one."""
     if name.startswith("dask."):
-        return _CLUSTER
+        return "takes collections of a cluster; tests/dask hands it those that make no sense"
     if inspect.isclass(value) and issubclass(value, BaseException):
         return "an error or a warning"
     if name.startswith("display.") and inspect.isclass(value):
         return "made by its from_ methods"
     return _WITHOUT.get(name)
-
-
-_WITHOUT = {
-    "testing.CliqueFeatures": _BASE,
-    "testing.CliqueFeatures.of": _BASE,
-    "testing.EntryLoss": _BASE,
-    **{
-        f"testing.EntryLoss.{name}": _BASE
-        for name in ("conjugate", "curvature", "evaluate", "gradient", "log_odds", "value")
-    },
-    "metrics.get_scorer_names": "takes nothing",
-    **{f"noise.{name}": _RECORD for name in ("CombinedAnswers", "FlipRates", "LabelErrors", "Reason")},
-    **{f"postprocessing.{name}": _RECORD for name in _RECORDS},
-    **dict.fromkeys(
-        [
-            name + method
-            for name in ("GraphGrowth", "HyperparameterSearch", "RankSearch")
-            for method in ("", ".save", ".set_params")
-        ],
-        "its values are checked by the classifier that takes it",
-    ),
-    "LabelCovariance": _BASE,
-    "LabelCovariance.block": _OPERATOR,
-    "LabelCovariance.columns": _OPERATOR,
-    **{f"LabelMean.{name}": _OPERATOR for name in ("columns", "factors", "products", "scores")},
-    "LabelText.columns": _OPERATOR,
-    **{
-        f"{name}.add_labels": "the same as MaxMarginClassifier.add_labels"
-        for name in ("KernelLogisticClassifier", "LowRankClassifier")
-    },
-    "LabelTextClassifier.add_labels": "takes what LabelText.with_labels does",
-    "kernels.Kernel": _BASE,
-    "kernels.Kernel.with_log_parameters": _BASE,
-    "postprocessing.LabelCalibration": _BASE,
-    "postprocessing.LabelCalibration.probabilities": _BASE,
-}
 
 
 def _read() -> tuple[dict[str, Contract], dict[str, str]]:

@@ -14,7 +14,6 @@ import resource
 import signal
 import tempfile
 import traceback
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from benchmarks.frame import command, flag
+from benchmarks.frame import command, flag, quiet
 from click.testing import CliRunner
 
 from attacks.public_names import is_of_library
@@ -186,8 +185,7 @@ def violation(seed: int, folder: Path) -> str | None:
     """Read the broken file of a seed; return what is wrong with the outcome."""
     path, kind = written(seed, folder)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+        with quiet(Warning):
             if seed // len(KINDS) % _CONVERTED == 0:
                 return _converted(path, folder)
             return _not_whole(read_any(path, **kind.options))

@@ -22,7 +22,6 @@ import faulthandler
 import json
 import multiprocessing
 import os
-import re
 import resource
 import signal
 import sys
@@ -44,8 +43,15 @@ from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
 import labelweave
-from attacks.edited_files import checkpoint_files, fit_from, is_checkpoint, pipeline_files, rows_for_pipeline
-from attacks.edits import edited, one_of
+from attacks.edits import (
+    checkpoint_files,
+    edited,
+    fit_from,
+    is_checkpoint,
+    one_of,
+    pipeline_files,
+    rows_for_pipeline,
+)
 from attacks.public_names import is_of_library
 from labelweave.estimators import TableModel
 from labelweave.model_files import ModelFileError
@@ -147,12 +153,10 @@ class Outcome:
 
     counts: Counter[str] = field(default_factory=Counter)
     found: list[tuple[int, str]] = field(default_factory=list)  # seeds and violations
-    refusals: Counter[str] = field(default_factory=Counter)
 
     def add(self, other: Outcome) -> None:
         self.counts += other.counts
         self.found += other.found
-        self.refusals += other.refusals
 
 
 def make_file(seed: int) -> tuple[str, bytes]:
@@ -179,7 +183,6 @@ def attack_one(seed: int, path: Path, outcome: Outcome) -> None:
         if stage == "late":
             problems = [f"late: {error}"]
         outcome.counts["refused"] += 1
-        outcome.refusals[re.sub(r"[\d'\"].*", "", str(error).partition(": ")[2])[:60]] += 1
     except Exception as error:
         where = _where(error)
         problems = [f"{stage}: {type(error).__name__} in {where}: {' '.join(str(error).split())[:100]}"]
@@ -332,7 +335,6 @@ def attack_on(seeds: range, kept: Path, tell: Callable[[int, Outcome], None]) ->
     seed=flag(0, "of the first file"),
     keep=flag(help="write the first file here", metavar="PATH"),
     progress=flag(help="counts of a run that goes on from there", type=Path, metavar="PATH"),
-    refusals=flag(False, "count the reasons of refusals"),
 )
 def main(chosen: Any) -> None:
     if chosen.keep:
@@ -350,7 +352,5 @@ def main(chosen: Any) -> None:
     seeds = range(chosen.seed, chosen.seed + chosen.files)
     outcome = attack(seeds, tell) if chosen.progress is None else attack_on(seeds, chosen.progress, tell)
     tell(chosen.files, outcome)
-    for reason, count in outcome.refusals.most_common(60 if chosen.refusals else 0):
-        print(f"{count:7} {reason}")
     print(f"{dict(outcome.counts)}, {len(outcome.found)} violations")
     raise SystemExit(bool(outcome.found))

@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,25 @@ class Library:
     """The functions of a library to try, with a folder for its files."""
 
     imports: tuple[str, ...]
+    model: Any
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def scores(self, X: Any) -> Any:
+        return self.model.decision_function(X)
+
+    def save(self, folder: Path) -> None:
+        self.model.save(str(folder / "model"))
+
+
+def _table_of(rankings: Iterable[Any]) -> Any:
+    """Return the scores (ROWS, LABELS) of pairs of a label and its score for every row."""
+    found = np.zeros((ROWS, LABELS))
+    for row, pairs in enumerate(rankings):
+        for label, score in pairs:
+            found[row, label] = score
+    return found
 
 
 class Labelweave(Library):
@@ -54,16 +71,10 @@ class Labelweave(Library):
 
         self.model = MaxMarginClassifier().fit(X, Y)
 
-    def scores(self, X: Any) -> Any:
-        return self.model.decision_function(X)
-
-    def save(self, folder: Path) -> None:
-        self.model.save(folder / "model.lw")
-
     def load(self, folder: Path) -> None:
         import labelweave
 
-        self.model = labelweave.load(folder / "model.lw")
+        self.model = labelweave.load(folder / "model")
 
     def read(self, path: Path) -> None:
         from labelweave.datasets import read_xmc
@@ -82,9 +93,6 @@ class ScikitLearn(Library):
         from sklearn.svm import LinearSVC
 
         self.model = OneVsRestClassifier(LinearSVC()).fit(X, Y)
-
-    def scores(self, X: Any) -> Any:
-        return self.model.decision_function(X)
 
     def save(self, folder: Path) -> None:
         import joblib
@@ -158,16 +166,10 @@ class Pecos(Library):
     def scores(self, X: Any) -> Any:
         return self.model.predict(X.astype(np.float32), only_topk=LABELS).todense()
 
-    def save(self, folder: Path) -> None:
-        self.model.save(str(folder / "model"))
-
     def load(self, folder: Path) -> None:
         from pecos.xmc.xlinear.model import XLinearModel
 
         self.model = XLinearModel.load(str(folder / "model"))
-
-    def read(self, path: Path) -> None:
-        raise NotImplementedError
 
 
 class Omikuji(Library):
@@ -181,23 +183,19 @@ class Omikuji(Library):
         lines = [f"{X.shape[0]} {X.shape[1]} {Y.shape[1]}"]
         for row in range(X.shape[0]):
             labels = ",".join(map(str, np.flatnonzero(np.asarray(Y[[row]].todense()))))
-            entries = slice(X.indptr[row], X.indptr[row + 1])
-            pairs = zip(X.indices[entries], X.data[entries])  # noqa: B905
-            lines.append(" ".join([labels, *(f"{column}:{value:.9g}" for column, value in pairs)]))
+            lines.append(
+                " ".join([labels, *(f"{column}:{value:.9g}" for column, value in self._pairs(X, row))])
+            )
         path.write_text("\n".join(lines) + "\n")
         self.read(path)
 
     def scores(self, X: Any) -> Any:
-        found = np.zeros((X.shape[0], LABELS))
-        for row in range(X.shape[0]):
-            entries = slice(X.indptr[row], X.indptr[row + 1])
-            pairs = list(zip(X.indices[entries].tolist(), X.data[entries].tolist()))  # noqa: B905
-            for label, score in self.model.predict(pairs, top_k=LABELS):
-                found[row, label] = score
-        return found
+        return _table_of(self.model.predict(self._pairs(X, row), top_k=LABELS) for row in range(X.shape[0]))
 
-    def save(self, folder: Path) -> None:
-        self.model.save(str(folder / "model"))
+    @staticmethod
+    def _pairs(X: Any, row: int) -> list[tuple[int, float]]:
+        entries = slice(X.indptr[row], X.indptr[row + 1])
+        return list(zip(X.indices[entries].tolist(), X.data[entries].tolist()))  # noqa: B905
 
     def load(self, folder: Path) -> None:
         import omikuji
@@ -224,11 +222,7 @@ class Napkinxc(Library):
         )
 
     def scores(self, X: Any) -> Any:
-        found = np.zeros((X.shape[0], LABELS))
-        for row, pairs in enumerate(self.model.predict_proba(X, top_k=LABELS)):
-            for label, score in pairs:
-                found[row, label] = score
-        return found
+        return _table_of(self.model.predict_proba(X, top_k=LABELS))
 
     def save(self, folder: Path) -> None:
         """Do nothing: it writes while it fits."""
@@ -243,7 +237,7 @@ class Napkinxc(Library):
         from napkinxc.datasets import load_libsvm_file
 
         X, Y = load_libsvm_file(str(path))
-        self.model = __import__("napkinxc.models").models.BR(str(path.parent / "model"))
+        self.model = __import__("napkinxc.models").models.BR(str(self.folder / "model"))
         self.model.fit(X, Y)
 
 

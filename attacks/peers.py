@@ -26,13 +26,16 @@ _SCRIPT = Path(__file__).with_name("peer_trials.py")
 LIBRARIES = ("labelweave", "scikit-learn", "LIBLINEAR", "PECOS", "omikuji", "napkinXC")
 _OURS = ("labelweave", "scikit-learn")
 OUTCOMES = ("refused", "unclear", "answers", "crash", "hang", "memory", "unharmed")
-_ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+# one thread; and no module of this folder in the place of a library, such as coverage
+_APART = dict.fromkeys(
+    ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS", "OPENBLAS_NUM_THREADS", "PYTHONSAFEPATH"), "1"
+)
 
 
 def trials_of(library: str, model_files: int) -> list[dict[str, Any]]:
     python = sys.executable if library in _OURS else str(ENVIRONMENT / "bin" / "python")
     command = [python, str(_SCRIPT), library, str(model_files)]
-    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | _ONE_THREAD, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, env=os.environ | _APART, check=False)
     if done.returncode:
         print(f"{library}: not tried, {done.stderr.strip().splitlines()[-1]}")
     said = re.sub(re.escape(tempfile.gettempdir()) + r"/[^/\s\"]+/", "", done.stdout)  # folders of this run

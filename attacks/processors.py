@@ -221,7 +221,7 @@ def wrong_on_processors(here: dict[str, Found], there: dict[str, Found]) -> list
     only=flag(help="by default all", nargs="+", choices=[*THREADS, *PROCESSORS]),
     child=flag(help=argparse.SUPPRESS, type=Path),
 )
-def main(chosen: argparse.Namespace) -> None:
+def main(chosen: Any) -> None:
     if chosen.child is not None:
         _write_scores(chosen.kinds, chosen.child, chosen.child / "found.npz")
         return

@@ -9,6 +9,7 @@ phrases.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,11 +23,67 @@ from click.testing import CliRunner
 from labelweave.app.cli.program import main as labelweave
 
 _WHEELS = {"vega-datasets": "0.9.0", "scikit-learn": "1.1.3"}
-_VEGA = "vega-datasets/vega_datasets/_data"
-_OPENML = "scikit-learn/sklearn/datasets/tests/data/openml"
-_WEKA = "weka/usr/share/doc/weka/examples"
-_READR = "r-cran-readr/usr/lib/R/site-library/readr/extdata"
 _DATE = "{0} (year), {0} (month), {0} (day), {0} (weekday), {0} (hour)"
+_FOLDERS = {
+    "VEGA": "vega-datasets/vega_datasets/_data",
+    "OPENML": "scikit-learn/sklearn/datasets/tests/data/openml",
+    "WEKA": "weka/usr/share/doc/weka/examples",
+    "READR": "r-cran-readr/usr/lib/R/site-library/readr/extdata",
+}
+# a file and the flags of its labels; below, between semicolons, what the output has
+_TABLE = """
+VEGA/cars.json --labels Origin
+    rows 406 of; 3 labels; text Name; numeric Miles_per_Gallon, Cylinders; date of Year; missing
+    Miles_per_Gallon, Horsepower
+VEGA/iris.json --labels species
+    rows 150 of 4 features; one class; numeric sepalLength, sepalWidth, petalLength, petalWidth
+VEGA/barley.json --labels site
+    rows 120 of; 6 labels; categorical variety; numeric yield, year
+VEGA/burtin.json --labels Gram_Staining
+    rows 16 of; 2 labels; text Bacteria; categorical Genus; numeric Penicillin, Streptomycin,
+    Neomycin
+VEGA/la-riots.csv --labels race
+    rows 63 of; 4 labels; categorical gender, type; date of death_date; missing age
+VEGA/airports.csv --labels state
+    rows 3376 of; 57 labels; text iata, name, city; numeric latitude, longitude
+VEGA/seattle-weather.csv --labels weather
+    rows 1461 of 9 features; 5 labels; date of date
+VEGA/stocks.csv --labels symbol
+    rows 560 of 6 features; 5 labels; numeric date of date, price
+VEGA/iowa-electricity.csv --labels source
+    rows 51 of; 3 labels; date of year
+scikit-learn/sklearn/datasets/data/digits.csv.gz --labels 65 --no-header
+    rows 1797 of 64 features; 10 labels; one class
+OPENML/id_40589/data-v1-dl-4644182.arff.gz --n-labels 6
+    rows 13 of; 6 labels; any number of labels; label amazed.suprised
+OPENML/id_40945/data-v1-dl-16826755.arff.gz --labels survived
+    rows 1309 of; 2 labels; text name, ticket, cabin, home.dest; categorical sex, embarked, boat;
+    missing age, fare, body
+OPENML/id_42585/data-v1-dl-21854866.arff.gz --labels species
+    rows 344 of; 3 labels; categorical island, sex; numeric culmen_length_mm, culmen_depth_mm
+OPENML/id_1119/data-v1-dl-54002.arff.gz --labels class
+    rows 10 of; 2 labels; label >50K
+WEKA/iris.arff --labels class
+    rows 150 of 4 features; label Iris-setosa, 50 of 150 rows
+WEKA/vote.arff --labels Class
+    rows 435 of; label democrat, 267 of 435 rows; categorical handicapped-infants
+WEKA/soybean.arff --labels class
+    rows 683 of; 19 labels; one class
+WEKA/labor.arff --labels class
+    rows 57 of; 2 labels; numeric duration; missing duration
+WEKA/supermarket.arff --labels total
+    rows 4627 of; 2 labels; coupons (empty)
+WEKA/ReutersCorn-train.arff --labels class-att
+    rows 1554 of; 2 labels; text Text
+WEKA/contact-lenses.arff --labels contact-lenses
+    rows 24 of; 3 labels; labels that look like missing values but are read as names: 'none'
+WEKA/weather.numeric.arff --labels play
+    rows 14 of; 2 labels; categorical outlook, windy; numeric temperature, humidity
+READR/mtcars.csv --labels cyl
+    rows 32 of 10 features; 3 labels; label 8, 14 of 32 rows
+READR/chickens.csv --labels sex
+    rows 5 of; label rooster; text chicken, motto; numeric eggs_laid
+"""
 
 
 class RealFile(NamedTuple):
@@ -37,135 +94,16 @@ class RealFile(NamedTuple):
     phrases: tuple[str, ...]
 
 
-FILES = (
-    RealFile(
-        f"{_VEGA}/cars.json",
-        "--labels Origin",
-        (
-            "rows 406 of",
-            "3 labels",
-            "text Name",
-            "numeric Miles_per_Gallon, Cylinders",
-            _DATE.format("Year"),
-            "missing Miles_per_Gallon, Horsepower",
-        ),
-    ),
-    RealFile(
-        f"{_VEGA}/iris.json",
-        "--labels species",
-        ("rows 150 of 4 features", "one class", "numeric sepalLength, sepalWidth, petalLength, petalWidth"),
-    ),
-    RealFile(
-        f"{_VEGA}/barley.json",
-        "--labels site",
-        ("rows 120 of", "6 labels", "categorical variety", "numeric yield, year"),
-    ),
-    RealFile(
-        f"{_VEGA}/burtin.json",
-        "--labels Gram_Staining",
-        (
-            "rows 16 of",
-            "2 labels",
-            "text Bacteria",
-            "categorical Genus",
-            "numeric Penicillin, Streptomycin, Neomycin",
-        ),
-    ),
-    RealFile(
-        f"{_VEGA}/la-riots.csv",
-        "--labels race",
-        ("rows 63 of", "4 labels", "categorical gender, type", _DATE.format("death_date"), "missing age"),
-    ),
-    RealFile(
-        f"{_VEGA}/airports.csv",
-        "--labels state",
-        ("rows 3376 of", "57 labels", "text iata, name, city", "numeric latitude, longitude"),
-    ),
-    RealFile(
-        f"{_VEGA}/seattle-weather.csv",
-        "--labels weather",
-        ("rows 1461 of 9 features", "5 labels", _DATE.format("date")),
-    ),
-    RealFile(
-        f"{_VEGA}/stocks.csv",
-        "--labels symbol",
-        ("rows 560 of 6 features", "5 labels", f"numeric {_DATE.format('date')}, price"),
-    ),
-    RealFile(
-        f"{_VEGA}/iowa-electricity.csv", "--labels source", ("rows 51 of", "3 labels", _DATE.format("year"))
-    ),
-    RealFile(
-        "scikit-learn/sklearn/datasets/data/digits.csv.gz",
-        "--labels 65 --no-header",
-        ("rows 1797 of 64 features", "10 labels", "one class"),
-    ),
-    RealFile(
-        f"{_OPENML}/id_40589/data-v1-dl-4644182.arff.gz",
-        "--n-labels 6",
-        ("rows 13 of", "6 labels", "any number of labels", "label amazed.suprised"),
-    ),
-    RealFile(
-        f"{_OPENML}/id_40945/data-v1-dl-16826755.arff.gz",
-        "--labels survived",
-        (
-            "rows 1309 of",
-            "2 labels",
-            "text name, ticket, cabin, home.dest",
-            "categorical sex, embarked, boat",
-            "missing age, fare, body",
-        ),
-    ),
-    RealFile(
-        f"{_OPENML}/id_42585/data-v1-dl-21854866.arff.gz",
-        "--labels species",
-        ("rows 344 of", "3 labels", "categorical island, sex", "numeric culmen_length_mm, culmen_depth_mm"),
-    ),
-    RealFile(
-        f"{_OPENML}/id_1119/data-v1-dl-54002.arff.gz",
-        "--labels class",
-        ("rows 10 of", "2 labels", "label >50K"),
-    ),
-    RealFile(
-        f"{_WEKA}/iris.arff",
-        "--labels class",
-        ("rows 150 of 4 features", "label Iris-setosa, 50 of 150 rows"),
-    ),
-    RealFile(
-        f"{_WEKA}/vote.arff",
-        "--labels Class",
-        ("rows 435 of", "label democrat, 267 of 435 rows", "categorical handicapped-infants"),
-    ),
-    RealFile(f"{_WEKA}/soybean.arff", "--labels class", ("rows 683 of", "19 labels", "one class")),
-    RealFile(
-        f"{_WEKA}/labor.arff",
-        "--labels class",
-        ("rows 57 of", "2 labels", "numeric duration", "missing duration"),
-    ),
-    RealFile(f"{_WEKA}/supermarket.arff", "--labels total", ("rows 4627 of", "2 labels", "coupons (empty)")),
-    RealFile(
-        f"{_WEKA}/ReutersCorn-train.arff", "--labels class-att", ("rows 1554 of", "2 labels", "text Text")
-    ),
-    RealFile(
-        f"{_WEKA}/contact-lenses.arff",
-        "--labels contact-lenses",
-        ("rows 24 of", "3 labels", "labels that look like missing values but are read as names: 'none'"),
-    ),
-    RealFile(
-        f"{_WEKA}/weather.numeric.arff",
-        "--labels play",
-        ("rows 14 of", "2 labels", "categorical outlook, windy", "numeric temperature, humidity"),
-    ),
-    RealFile(
-        f"{_READR}/mtcars.csv",
-        "--labels cyl",
-        ("rows 32 of 10 features", "3 labels", "label 8, 14 of 32 rows"),
-    ),
-    RealFile(
-        f"{_READR}/chickens.csv",
-        "--labels sex",
-        ("rows 5 of", "label rooster", "text chicken, motto", "numeric eggs_laid"),
-    ),
-)
+def _files() -> Iterator[RealFile]:
+    for entry in re.split(r"\n(?=\S)", _TABLE.strip()):
+        head, _, rest = entry.partition("\n")
+        place, _, flags = head.partition(" ")
+        folder, _, name = place.partition("/")
+        phrases = re.sub(r"date of (\w+)", lambda found: _DATE.format(found[1]), " ".join(rest.split()))
+        yield RealFile(f"{_FOLDERS.get(folder, folder)}/{name}", flags, tuple(phrases.split("; ")))
+
+
+FILES = tuple(_files())
 
 
 def get_packages(folder: Path) -> None:

@@ -1,7 +1,6 @@
 """Small fits of every kind, and a digest of all their bits, for attacks and for tests of all models."""
 
 import hashlib
-import warnings
 from collections.abc import Callable
 from inspect import signature
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
+from benchmarks.frame import quiet
 
 import labelweave as lw
 from attacks.own_solver import Fista
@@ -218,8 +217,7 @@ def data_of(name: str, n: int = 120, d: int = 8, seed: int = 0) -> tuple[Any, An
 
 def fitted(model: Any, X: Any, Y: Any, **weights: Any) -> Any:
     """Fit, where convergence does not matter."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with quiet():
         return model.fit(X, Y, **weights)
 
 

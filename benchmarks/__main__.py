@@ -16,8 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from benchmarks.frame import RESULTS
-from benchmarks.recorded_runs import Run, mark
+from benchmarks.frame import RESULTS, Run, mark
 
 _ORIGIN = ("processor", "cores", "date", "commit")
 _NOT_FIGURES = {*_ORIGIN, "python", "labelweave", "machine", "measured"}

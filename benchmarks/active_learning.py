@@ -4,8 +4,7 @@ A draw has up to 1,000 training rows, 10 of them fully labeled; labels with at l
 these rows are learned.  Then batches of entries are requested; after each the model is fitted again, and
 micro-F1 of the test rows is measured, up to 30 % of all entries.  The model is kernel logistic with the same
 fixed parameters everywhere.  Labels are predicted above the probability with the best expected micro-F1 on
-the training rows, which needs no label.  Nothing is chosen on test rows; ``--training-rows-alone`` measures
-on held-out training rows, with a separate results file (``--out``).
+the training rows, which needs no label.  Nothing is chosen on test rows.
 
 Strategies of modAL (Esuli and Sebastiani's, of rows) choose with the same model; they need ``pip install
 --no-deps modAL-python==0.4.1``; without it exclude them with ``--strategies``.
@@ -20,8 +19,7 @@ import scipy.sparse as sp
 from sklearn.metrics import f1_score
 
 from benchmarks import frame
-from benchmarks.problems import DEFAULT_DATA, read_parts
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.problems import read_parts
 from labelweave import KernelLogisticClassifier, suggest_queries
 from labelweave.app.active.expected_error import micro_f1_cut
 
@@ -47,25 +45,20 @@ class Draw(NamedTuple):
     Y_test: np.ndarray
 
 
-def read(name: str, data: Path) -> Draw:
-    train, test = read_parts(name, data)
+def read(name: str) -> Draw:
+    train, test = read_parts(name)
     X, X_test, Y, Y_test = train.X, test.X, train.Y.positives.toarray(), test.Y.positives.toarray()
     if not sp.issparse(X) and np.count_nonzero(X) < X.size / 2:
         X, X_test = sp.csr_array(X), sp.csr_array(X_test)
     return Draw(X, Y.astype(float), X_test, Y_test.astype(int))
 
 
-def draw(whole: Draw, number: int, training_alone: bool = False) -> Draw:
-    """Draw training rows, and the same test rows in every draw; or split the training rows into both."""
-    order = np.random.default_rng([number, 1]).permutation(len(whole.Y))
-    split, X_test, Y_test = ROWS, whole.X_test, whole.Y_test
-    tested = np.random.default_rng(0).permutation(len(Y_test))[:TEST_ROWS]
-    if training_alone:
-        split, X_test, Y_test = min(ROWS, int(0.65 * len(order))), whole.X, whole.Y.astype(int)
-        tested = order[split:][:TEST_ROWS]
-    rows = order[:split]
+def draw(whole: Draw, number: int) -> Draw:
+    """Draw training rows, and the same test rows in every draw."""
+    rows = np.random.default_rng([number, 1]).permutation(len(whole.Y))[:ROWS]
+    tested = np.random.default_rng(0).permutation(len(whole.Y_test))[:TEST_ROWS]
     kept = whole.Y[rows].sum(axis=0) >= LEAST_POSITIVES
-    return Draw(whole.X[rows], whole.Y[rows][:, kept], X_test[tested], Y_test[tested][:, kept])
+    return Draw(whole.X[rows], whole.Y[rows][:, kept], whole.X_test[tested], whole.Y_test[tested][:, kept])
 
 
 def model_of(X: Any) -> Any:
@@ -215,19 +208,17 @@ def plot(runs: list[dict[str, Any]], path: Path) -> None:
     strategies=frame.several(STRATEGIES),
     draws=5,
     rounds=14,
-    data=DEFAULT_DATA,
-    training_rows_alone=frame.flag(False, "measure on training rows that are set aside, as choices are made"),
     plot=frame.flag(help="draw the curves to this file", type=Path),
     records=frame.RESULTS / "active_learning.json",
 )
 def main(arguments: Any) -> None:
-    recorded = RecordedRuns(arguments)
+    recorded = frame.RecordedRuns(arguments)
     warnings.simplefilter("ignore")
     for problem in arguments.problems if recorded.measures else []:
-        whole = read(problem, arguments.data)
+        whole = read(problem)
         choices = {"problem": [problem], "strategy": arguments.strategies, "draw": range(arguments.draws)}
         for case in recorded.missing(**choices):
-            drawn = draw(whole, case["draw"], arguments.training_rows_alone)
+            drawn = draw(whole, case["draw"])
             recorded.add(case, {"curve": curve(drawn, case["strategy"], case["draw"], arguments.rounds)})
         print(f"{problem}: measured", flush=True)
     recorded.show(table(recorded.runs))

@@ -4,7 +4,7 @@ debtags.
 Forests are tuned by a grid on three folds, and so is LIBLINEAR's C; every other method has its defaults.  All
 get the best thresholds for micro-F1 on held-out training rows by TunedThresholdClassifier, as
 AutoLabelClassifier has.  Texts stay sparse for linear models; the others get dense rows.  CatBoost and FLAML
-take part if they are installed; FLAML searches for ``--seconds`` in all, an equal share for each label and
+take part if they are installed; FLAML searches for two minutes in all, an equal share for each label and
 fold.
 
     python -m benchmarks.auto_peers --sets scene yeast
@@ -13,9 +13,7 @@ fold.
 """
 
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,7 @@ from sklearn.preprocessing import Normalizer, StandardScaler
 from sklearn.svm import LinearSVC
 
 from benchmarks.auto_quality import dense, rank_measures, set_measures, splits
-from benchmarks.frame import command, flag, save
+from benchmarks.frame import OUT, command, flag, quiet, save
 from labelweave import AutoLabelClassifier, KernelLogisticClassifier, TunedThresholdClassifier
 
 FLAML = "FLAML, one against rest"
@@ -74,10 +72,10 @@ def _catboost() -> Any:
     )
 
 
-def _flaml(seconds: float, n_labels: int) -> Any:
+def _flaml(n_labels: int) -> Any:
     from flaml import AutoML
 
-    search = AutoML(task="classification", time_budget=seconds / n_labels / 6, n_jobs=2, verbose=0, seed=0)
+    search = AutoML(task="classification", time_budget=120.0 / n_labels / 6, n_jobs=2, verbose=0, seed=0)
     return OneVsRestClassifier(search)
 
 
@@ -93,12 +91,7 @@ PEERS: dict[str, Callable[[], Any]] = {
 _TAKES_SPARSE = {"linear SVM, C tuned by label", "LIBLINEAR, tuned", "KernelLogisticClassifier"}
 
 
-def parts_of(name: str, count: int = 0) -> Iterator[tuple[Any, Any, Any, Any]]:
-    """Return training and test rows of a set of Mulan's, as given or in stratified splits, or of debtags."""
-    return splits(name, 0 if name == "debtags" else count)
-
-
-def measure(parts: tuple[Any, Any, Any, Any], method: str | None, seconds: float = 120.0) -> dict[str, float]:
+def measure(parts: tuple[Any, Any, Any, Any], method: str | None) -> dict[str, float]:
     X, Y, X_test, Y_test = parts
     table, truth = (part.positives.toarray().astype(int) for part in (Y, Y_test))
     begin = time.perf_counter()
@@ -107,7 +100,7 @@ def measure(parts: tuple[Any, Any, Any, Any], method: str | None, seconds: float
         scores, sets = model.predict_proba(X_test), np.asarray(dense(model.predict(X_test)))
     else:
         rows, test = (part if method in _TAKES_SPARSE else dense(part) for part in (X, X_test))
-        given = _flaml(seconds, Y.n_labels) if method == FLAML else PEERS[method]()
+        given = _flaml(Y.n_labels) if method == FLAML else PEERS[method]()
         if isinstance(given, GridSearchCV):  # once, not in every fold of the thresholds
             given = given.fit(rows, table).best_estimator_
         model = TunedThresholdClassifier(given, "micro_f1", cv=5).fit(rows, table)
@@ -129,21 +122,18 @@ def _scores(model: Any, X: Any) -> Any:
     sets=["flags", "emotions", "birds", "scene", "yeast"],
     splits=flag(0, "stratified 60/40 splits; 0 for the given one"),
     methods=flag([*PEERS, FLAML], nargs="*", choices=[*PEERS, FLAML]),
-    seconds=flag(120.0, "for FLAML, on each set"),
-    out=flag(type=Path),
+    out=OUT,
 )
 def main(options: Any) -> None:
     results: dict[str, Any] = {}
     for name in options.sets:
         print(f"{name}: {', '.join(_SHOWN)}")
+        count = 0 if name == "debtags" else options.splits
         for method in [None, *options.methods]:
             shown = method or "AutoLabelClassifier"
             try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of labels that a fold lacks
-                    runs = [
-                        measure(parts, method, options.seconds) for parts in parts_of(name, options.splits)
-                    ]
+                with quiet(Warning):  # of labels that a fold lacks
+                    runs = [measure(parts, method) for parts in splits(name, count)]
             except ImportError as error:
                 print(f"   {shown:38s} left out: {error}", flush=True)
                 continue

@@ -6,21 +6,18 @@ number of labels per row, which favors them.  One configuration serves all sets;
 label sets are optimized for the metric nearest to the measure, on out-of-fold training rows.
 
     python -m benchmarks.auto_quality                    # the given test rows
-    python -m benchmarks.auto_quality --left-out         # only training rows, for development
     python -m benchmarks.auto_quality --splits 5 --sets flags emotions birds
 """
 
 import csv
-import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn import metrics as sk
 
-from benchmarks.frame import command, flag, save, several
+from benchmarks.frame import OUT, command, cost_of, flag, save, several
 from benchmarks.problems import DEFAULT_DATA, read_parts
 from labelweave import AutoLabelClassifier, LabelMatrix
 from labelweave.decisions.automatic.label_sets import value_of_sets
@@ -76,16 +73,6 @@ def all_measures(model: AutoLabelClassifier, X: Any, truth: Any) -> dict[str, fl
     return found
 
 
-def out_of_fold_measures(model: AutoLabelClassifier) -> dict[str, float]:
-    """Measure held-out training rows, each with thresholds from the other folds."""
-    out_of_fold = model._out_of_fold
-    truth = out_of_fold.held.labels.positives.toarray().astype(int)
-    found = rank_measures(truth, out_of_fold.honest.scores)
-    for measure, metric in _DECIDED.items():
-        found[measure] = set_measures(truth, out_of_fold.decide(metric)[1])[measure]
-    return found
-
-
 def dense(table: Any) -> Any:
     return table.toarray() if sp.issparse(table) else table
 
@@ -123,24 +110,20 @@ def envelope() -> dict[tuple[str, str], tuple[float, float]]:
     return found
 
 
-def measure_set(name: str, count: int, *, is_out_of_fold: bool, n_jobs: int) -> dict[str, Any]:
-    runs, seconds, of_processor, models = [], [], [], []
+def measure_set(name: str, count: int) -> dict[str, Any]:
+    runs, costs, models = [], [], []
     for X, Y, X_test, Y_test in splits(name, count):
-        begin, busy = time.perf_counter(), time.process_time()
-        model = AutoLabelClassifier(n_jobs=n_jobs).fit(X, Y)
-        seconds.append(time.perf_counter() - begin)
-        of_processor.append(time.process_time() - busy)
+        model, *spent = cost_of(AutoLabelClassifier(n_jobs=2).fit, X, Y)
+        costs.append(spent)
         truth = Y_test.positives.toarray().astype(int)
-        runs.append(out_of_fold_measures(model) if is_out_of_fold else all_measures(model, X_test, truth))
+        runs.append(all_measures(model, X_test, truth))
         value, error = value_of_sets(Y_test, np.asarray(dense(model.predict(X_test))), "micro_f1")
         models.append({"members": model.members_, "out_of_fold_micro_f1": model.oof_score_,
                        "error": model.oof_standard_error_, "loss": model.oof_loss_,
                        "test_micro_f1": value, "test_error": error})  # fmt: skip
-        if is_out_of_fold:
-            break
     means = {measure: float(np.mean([run[measure] for run in runs])) for measure in runs[0]}
-    return {"measures": means, "seconds": float(np.mean(seconds)),
-            "processor_seconds": float(np.mean(of_processor)), "runs": runs, "models": models}  # fmt: skip
+    spent = dict(zip(("seconds", "processor_seconds"), np.mean(costs, axis=0).tolist(), strict=True))
+    return {"measures": means, **spent, "runs": runs, "models": models}
 
 
 def _trust(models: list[dict[str, Any]]) -> None:
@@ -171,17 +154,11 @@ def _sign(measure: str) -> int:
     return -1 if measure in _ERRORS else 1
 
 
-@command(
-    sets=several(_SETS),
-    splits=flag(0, "stratified 60/40 splits of all rows; 0: as given"),
-    out_of_fold=False,
-    n_jobs=2,
-    out=flag(type=Path),
-)
+@command(sets=several(_SETS), splits=flag(0, "stratified 60/40 splits of all rows; 0: as given"), out=OUT)
 def main(options: Any) -> None:
     study, results = envelope(), {}
     for name in options.sets:
-        found = measure_set(name, options.splits, is_out_of_fold=options.out_of_fold, n_jobs=options.n_jobs)
+        found = measure_set(name, options.splits)
         results[name] = found
         print(
             f"{name}: {found['seconds']:.0f} s, {found['processor_seconds']:.0f} of a processor", flush=True
@@ -189,8 +166,7 @@ def main(options: Any) -> None:
         for member in found["models"][0]["members"]:
             words = "   {name:12s} weight {weight:.2f}  left-out loss {oof_loss:.4f}  {seconds:.1f} s"
             print(words.format(**member))
-        if not options.out_of_fold:
-            _trust(found["models"])
+        _trust(found["models"])
         for measure, value in found["measures"].items():
             best, median = study[measure, name]
             gain = _sign(measure) * (value - best)

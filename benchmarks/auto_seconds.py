@@ -9,14 +9,11 @@ cheaper plan would have fitted, breaks the promise of ``time_budget``.
     OPENBLAS_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.auto_seconds --budget 10
 """
 
-import time
-import warnings
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from benchmarks.frame import command, flag, save
+from benchmarks.frame import OUT, command, cost_of, flag, quiet, save
 from labelweave import AutoLabelClassifier
 from labelweave.datasets import make_text_like
 
@@ -68,11 +65,8 @@ def draw(what: Draw) -> tuple[Any, Any]:
 def measure(what: Draw, budget: float | None) -> dict[str, Any]:
     X, Y = draw(what)
     model = AutoLabelClassifier(time_budget=budget, n_jobs=1)
-    begin, clock = time.process_time(), time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of labels that a fold lacks
-        model.fit(X, Y)
-    spent, clock = time.process_time() - begin, time.perf_counter() - clock
+    with quiet(Warning):  # of labels that a fold lacks
+        _, clock, spent = cost_of(model.fit, X, Y)
     foreseen, members = model.plan_["seconds"], ", ".join(model.plan_["members"])
     return {
         **what._asdict(), "foreseen": foreseen, "cpu_seconds": spent, "clock": clock,
@@ -81,10 +75,7 @@ def measure(what: Draw, budget: float | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@command(
-    budget=flag(type=float, help="time_budget of the fits; by default none is given"),
-    out=flag(type=Path),
-)
+@command(budget=flag(type=float, help="time_budget of the fits; by default none is given"), out=OUT)
 def main(options: Any) -> None:
     for kind in ("texts", "dense"):  # compiles the loops
         AutoLabelClassifier().fit(*draw(Draw(kind, 300, 300, 8)))

@@ -7,7 +7,6 @@ Budgets that have the same plan have the same model, which is fitted once.  Noth
 """
 
 import json
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,7 @@ import scipy.sparse as sp
 from sklearn import metrics as sk
 
 from benchmarks.auto_quality import load
-from benchmarks.frame import begin_picture, command, flag, write_json, write_picture
+from benchmarks.frame import OUT, begin_picture, command, cost_of, flag, write_json, write_picture
 from benchmarks.machine import describe_machine
 from labelweave import AutoLabelClassifier, metrics
 from labelweave.decisions.automatic.plan import Shape, make_plan
@@ -24,21 +23,20 @@ from labelweave.decisions.automatic.plan import Shape, make_plan
 _BUDGETS = (10.0, 20.0, 40.0, 80.0, 160.0, 300.0, 600.0)
 
 
-def measure(name: str, n_jobs: int) -> list[dict[str, Any]]:
+def measure(name: str) -> list[dict[str, Any]]:
     """Fit a set's training rows within each budget, and measure its test rows."""
     X, Y, X_test, Y_test = load(name)
     truth, found, known = Y_test.positives.toarray(), [], dict[str, dict[str, Any]]()
     n, d = X.shape
     shape = Shape(n, d, Y.n_labels, X.nnz / n if sp.issparse(X) else float(d))
     for budget in _BUDGETS:
-        model = AutoLabelClassifier(time_budget=budget, n_jobs=n_jobs)
+        model = AutoLabelClassifier(time_budget=budget, n_jobs=2)
         plan = json.dumps(asdict(make_plan(shape, None, budget)))
         if plan not in known:
-            begin, cpu = time.perf_counter(), time.process_time()
-            model.fit(X, Y)
+            _, seconds, spent = cost_of(model.fit, X, Y)
             known[plan] = {
-                "seconds": time.perf_counter() - begin,
-                "cpu_seconds": time.process_time() - cpu,
+                "seconds": seconds,
+                "cpu_seconds": spent,
                 "oof_loss": model.oof_loss_,
                 "micro_f1": float(metrics.f1_score(Y_test, model.predict(X_test), average="micro")),
                 "micro_auprc": float(
@@ -68,9 +66,9 @@ def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
     write_picture(figure, path)
 
 
-@command(sets=["scene", "yeast"], jobs=2, out=flag(type=Path), figure=flag(type=Path))
+@command(sets=["scene", "yeast"], out=OUT, figure=flag(type=Path))
 def main(flags: Any) -> None:
-    results = {name: measure(name, flags.jobs) for name in flags.sets}
+    results = {name: measure(name) for name in flags.sets}
     if flags.out:
         write_json(flags.out, {"machine": describe_machine(), "sets": results})
     if flags.figure:

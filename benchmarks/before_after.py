@@ -8,7 +8,6 @@ version in a process that stays.  It exits with status 1 if a fit takes more tha
 before.
 """
 
-import argparse
 import json
 import os
 import subprocess
@@ -18,7 +17,7 @@ from statistics import median
 from tempfile import TemporaryFile
 from typing import IO, Any
 
-from benchmarks.frame import command, flag, save, several
+from benchmarks.frame import OUT, command, flag, save, several
 from benchmarks.needed_data import missing
 from benchmarks.problems import DEFAULT_DATA
 
@@ -63,8 +62,8 @@ from pathlib import Path
 from labelweave import *
 from labelweave import datasets
 from benchmarks.problems import load_problem
-from benchmarks.kernel_problems import load_animals
-from benchmarks.logistic_problems import load_class_problem
+from benchmarks.problems import load_animals
+from benchmarks.problems import load_class_problem
 warnings.simplefilter("ignore")
 data = Path(sys.argv[1])
 {load}
@@ -79,13 +78,13 @@ for line in sys.stdin:
 """
 
 
-def _start(source: Path, load: str, model: str, data: Path, said: IO[str]) -> subprocess.Popen[str]:
+def _start(source: Path, load: str, model: str, said: IO[str]) -> subprocess.Popen[str]:
     root = Path(__file__).resolve().parents[1]
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     environment = {**os.environ, **threads, "PYTHONPATH": f"{source}{os.pathsep}{root}"}
     script = _PROCESS.format(load=load, model=model)
     return subprocess.Popen(
-        [sys.executable, "-c", script, str(data / "mulan")],
+        [sys.executable, "-c", script, str(DEFAULT_DATA / "mulan")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=said,
@@ -115,10 +114,10 @@ def _why(pair: list[subprocess.Popen[str]], files: tuple[IO[str], IO[str]]) -> s
     return missing(FileNotFoundError(place)) or last
 
 
-def _compared(name: str, options: argparse.Namespace, files: tuple[IO[str], IO[str]]) -> Any:
+def _compared(name: str, options: Any, files: tuple[IO[str], IO[str]]) -> Any:
     """Time a fit alternating between both versions and print it; None if one of them cannot run it."""
     sources = zip((options.before, options.after), files, strict=True)
-    pair = [_start(source, *FITS[name], options.data, said) for source, said in sources]
+    pair = [_start(source, *FITS[name], said) for source, said in sources]
     ready = [process.stdout is not None and process.stdout.readline() for process in pair]
     if not all(ready):
         print(f"{name}: not run. {_why(pair, files)}", flush=True)
@@ -139,11 +138,10 @@ def _compared(name: str, options: argparse.Namespace, files: tuple[IO[str], IO[s
     after=Path(__file__).resolve().parents[1] / "src",
     fits=several(FITS, metavar="NAME"),
     rounds=5,
-    data=DEFAULT_DATA,
     most=flag(1.15, "ratio of seconds that is allowed"),
-    out=flag(type=Path),
+    out=OUT,
 )
-def main(options: argparse.Namespace) -> None:
+def main(options: Any) -> None:
     found: dict[str, Any] = {}
     for name in options.fits:
         with TemporaryFile("w+") as first, TemporaryFile("w+") as second:  # nobody would read pipes

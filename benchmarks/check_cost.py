@@ -2,8 +2,6 @@
 
 The structure of the arrays (indices in range, ascending row starts) and whether all numbers are finite are
 checked once per call, before a compiled loop reads them.
-
-Example: ``OPENBLAS_NUM_THREADS=1 python -m benchmarks.check_cost --problems rcv1-subset1 debtags``.
 """
 
 from statistics import median

@@ -33,9 +33,8 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import RESULTS, command, flag, mean_and_error
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag, groups, mean_and_error
 from benchmarks.problems import DEFAULT_DATA
-from benchmarks.recorded_runs import RecordedRuns
 from labelweave import (
     AutoLabelClassifier,
     HyperparameterSearch,
@@ -74,17 +73,19 @@ THEIRS: dict[str, Callable[[], Any]] = {
 }
 
 
-def _flags(folder: Path) -> tuple[Any, LabelMatrix]:
-    parts = [loadarff(folder / "mulan" / "flags" / f"flags-{part}.arff")[0] for part in ("train", "test")]
+def _flags() -> tuple[Any, LabelMatrix]:
+    parts = [
+        loadarff(DEFAULT_DATA / "mulan" / "flags" / f"flags-{part}.arff")[0] for part in ("train", "test")
+    ]
     frame = pd.concat([pd.DataFrame(part) for part in parts], ignore_index=True)
     frame = frame.map(lambda cell: cell.decode() if isinstance(cell, bytes) else cell)
     rest = frame.drop(columns=_TARGETS)
     return rest.astype(float).to_numpy(), read_class_columns(frame[_TARGETS])
 
 
-def _read(name: str, data: Path, meka: Path) -> tuple[Any, LabelMatrix]:
+def _read(name: str, meka: Path) -> tuple[Any, LabelMatrix]:
     if name == "flags":
-        return _flags(data)
+        return _flags()
     rows = read_mulan(meka / f"{name}.arff")
     return np.asarray(rows.X, float), rows.Y
 
@@ -152,9 +153,8 @@ def _fits(name: str, seed: int, X: Any, labels: LabelMatrix, runs: RecordedRuns)
 
 
 def _show(runs: RecordedRuns) -> None:
-    for name in dict.fromkeys(run["set"] for run in runs.runs):
+    for (name,), chosen in groups(runs.runs, "set").items():
         print(f"{name}: accuracy of cells, exact match, log loss, seconds of a fit")
-        chosen = [run for run in runs.runs if run["set"] == name]
         kinds = dict.fromkeys((run["method"], kind) for run in chosen for kind in run["found"])
         for method, kind in kinds:
             own = [run for run in chosen if run["method"] == method and kind in run["found"]]
@@ -168,7 +168,6 @@ def _show(runs: RecordedRuns) -> None:
 
 @command(
     records=RESULTS / "class_columns.json",
-    data=DEFAULT_DATA,
     meka=flag(Path("meka"), "the folder of MEKA's ARFF files"),
     sets=["flags"],
     draws=10,
@@ -178,7 +177,7 @@ def main(arguments: Any) -> None:
     warnings.simplefilter("ignore", ConvergenceWarning)
     warnings.simplefilter("ignore", UserWarning)
     for name in arguments.sets if runs.measures else ():
-        X, labels = _read(name, arguments.data, arguments.meka)
+        X, labels = _read(name, arguments.meka)
         for seed in range(arguments.draws):
             _fits(name, seed, X, labels, runs)
     _show(runs)

@@ -1,21 +1,16 @@
 """Seconds of kernel logistic fits against the number of classes, 10 to 1,000.
 
-The rows stay the same: 2,000 with an RBF kernel matrix that is kept.  Each class is a Gaussian cloud
-around a center of its own, so that with more classes each has fewer rows.  Measured are
+The rows stay the same: 2,000 with an RBF kernel matrix that is kept. Each class is a Gaussian cloud around a
+center of its own, so that with more classes each has fewer rows. Measured are a product of the kernel matrix
+with a column per class; an iteration of conjugate gradients, the seconds of a fit over its kernel products; a
+fit of so many Newton steps, with so many iterations in each (the tolerance is out of reach), without the
+preconditioner, whose cost has other powers; and a fit to a gap of 1e-4 as ``KernelLogisticClassifier`` does
+it, with the preconditioner.
 
-* a product of the kernel matrix with a column per class,
-* an iteration of conjugate gradients, the seconds of a fit over its kernel products,
-* a fit of so many Newton steps, with so many iterations of conjugate gradients in each (the
-  tolerance is out of reach), without the preconditioner, whose cost has other powers;
-* a fit to a gap of 1e-4 as ``KernelLogisticClassifier`` does it, with the preconditioner.
-
-The slope of the logarithms is 1 where time is proportional to the classes.  It is printed for the
-whole range and for its upper half.  Single thread; the median of the repeats counts, sizes in turns.
-
-Example: ``python -m benchmarks.class_scaling --repeats 3``.
+The slope of the logarithms is 1 where time is proportional to the classes; it is printed for the whole range
+and for its upper half. Single thread; the median of the repeats counts, sizes in turns.
 """
 
-import argparse
 import time
 from statistics import median
 from typing import Any
@@ -24,11 +19,11 @@ import numpy as np
 
 from benchmarks import frame
 from benchmarks.logistic_fits import Prior, fit, kernel_matrix
-from benchmarks.logistic_problems import ClassProblem
+from benchmarks.problems import ClassProblem
 
 _CLASSES = (10, 20, 50, 100, 200, 500, 1_000)
 _FEATURES = 20
-_STEPS, _ITERATIONS = 3, 10
+_SCALE, _STEPS, _ITERATIONS = 10.0, 3, 10
 _MEASURES = {
     "product": "kernel product",
     "iteration": "iteration of conjugate gradients",
@@ -44,11 +39,11 @@ def _clouds(n_rows: int, n_classes: int) -> ClassProblem:
     return ClassProblem("clouds", X, codes, [str(number) for number in range(n_classes)], None)
 
 
-def _measure(problem: ClassProblem, arguments: argparse.Namespace, workers: Any) -> dict[str, float]:
+def _measure(problem: ClassProblem, workers: Any) -> dict[str, float]:
     from labelweave.problems.losses import SoftmaxLoss
 
     gram = kernel_matrix(problem, 1.0, workers)
-    prior = Prior(arguments.scale, 1.0)
+    prior = Prior(_SCALE, 1.0)
     n_rows, n_classes = len(problem.codes), len(problem.classes)
     loss = SoftmaxLoss(problem.codes, n_classes, np.ones((n_rows, 1)))
     fixed = fit(gram, prior, loss, workers, 1e-15, rank=0, max_iter=_STEPS, directions=_FixedIterations())
@@ -79,9 +74,7 @@ def _product_seconds(gram: Any, n_rows: int, n_classes: int) -> float:
     return median(frame.in_turns({"": lambda: gram.product(vectors)}, 5, time.perf_counter)[""])
 
 
-def _draw(
-    arguments: argparse.Namespace, medians: dict[str, list[float]], growth: dict[str, dict[str, float]]
-) -> None:
+def _draw(arguments: Any, medians: dict[str, list[float]], growth: dict[str, dict[str, float]]) -> None:
     figure, axes = frame.begin_picture(1, 2, figsize=(9.5, 3.8), sharex=True)
     legends = {
         name: f"{title}: slope {growth[name]['all']:.2f} ({growth[name]['upper half']:.2f})"
@@ -101,26 +94,25 @@ def _draw(
 @frame.command(
     rows=2000,
     classes=_CLASSES,
-    scale=10.0,
     repeats=3,
     out=frame.RESULTS / "class_scaling.json",
     figure=frame.IMAGES / "logistic_class_scaling.png",
 )
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: Any) -> None:
     runs: dict[int, list[dict[str, float]]] = {size: [] for size in arguments.classes}
     from labelweave.foundation.arrays import Workers
 
     with Workers(1).running() as workers:
         for _ in range(arguments.repeats):
             for size, made in runs.items():
-                made.append(_measure(_clouds(arguments.rows, size), arguments, workers))
+                made.append(_measure(_clouds(arguments.rows, size), workers))
                 print(f"{size:,} classes: {made[-1]}", flush=True)
     medians = {
         name: [median(run[name] for run in made) for made in runs.values()]
         for name in (*_MEASURES, "fit_products")
     }
     growth = {name: frame.slopes(arguments.classes, medians[name]) for name in _MEASURES}
-    settings = {"rows": arguments.rows, "scale": arguments.scale, "repeats": arguments.repeats}
+    settings = {"rows": arguments.rows, "scale": _SCALE, "repeats": arguments.repeats}
     results = {"threads": 1, "classes": arguments.classes, "medians": medians, "slopes": growth}
     results["runs"] = {str(size): made for size, made in runs.items()}
     frame.save(arguments.out, settings | results)

@@ -4,25 +4,25 @@ R is the correlation matrix of the training labels, shrunk half way to the ident
 relative duality gap of its own problem; LIBLINEAR solves the independent problem at the tolerance that
 reaches the same gap there (``benchmarks.linear_speed`` shows which).  The programs alternate, and the median
 of the rounds is printed.
-
-Example: ``python -m benchmarks.covariance_speed --problem rcv1``.
 """
 
-import argparse
-import statistics
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import clone
 
-from benchmarks.frame import command, flag, write_json
-from benchmarks.machine import describe_machine
+from benchmarks.frame import OUT, command, save, timed
 from benchmarks.peers.exchange import PeerProblem, write_problem
-from benchmarks.problems import DEFAULT_DATA, load_problem
+from benchmarks.problems import load_problem
 from benchmarks.programs import PROGRAMS, Session
+from labelweave import MaxMarginClassifier
+
+_PEER_TOLERANCE = 0.05  # LIBLINEAR's -e
 
 
 def label_correlation(Y: sp.csr_array) -> Any:
@@ -34,49 +34,26 @@ def label_correlation(Y: sp.csr_array) -> Any:
     return covariance / np.outer(scale, scale)
 
 
-def _fit(X: Any, Y: Any, covariance: Any, arguments: argparse.Namespace) -> tuple[float, float]:
-    from labelweave import MaxMarginClassifier
-
-    start = time.perf_counter()
-    model = MaxMarginClassifier(
-        C=arguments.penalty / 2, label_covariance=covariance, tol=arguments.tol, random_state=0
-    ).fit(X, Y)
-    return time.perf_counter() - start, model.duality_gap_
-
-
-def _plain(value: Any) -> Any:
-    return str(value) if isinstance(value, Path) else value
-
-
-@command(
-    problem="rcv1",
-    penalty=flag(1.0, "LIBLINEAR's -c, twice labelweave's C"),
-    tol=1e-3,
-    peer_tolerance=flag(0.05, "LIBLINEAR's -e"),
-    repeats=3,
-    data=DEFAULT_DATA,
-    out=flag(type=Path),
-)
-def main(arguments: argparse.Namespace) -> None:
-    X, Y = load_problem(arguments.problem, arguments.data)
+@command(problem="rcv1", repeats=3, out=OUT)
+def main(arguments: Any) -> None:
+    X, Y = load_problem(arguments.problem)
     covariances = {"identity": None, "dense": (np.eye(Y.shape[1]) + label_correlation(Y)) / 2}
-    seconds: dict[str, list[float]] = {name: [] for name in (*covariances, "LIBLINEAR, identity")}
-    gaps: dict[str, float] = {}
+    plain = MaxMarginClassifier(C=0.5, random_state=0)
+    models = {name: clone(plain).set_params(label_covariance=own) for name, own in covariances.items()}
+    for model in models.values():
+        model.fit(X, Y)  # compiles
+    seconds: dict[str, list[float]] = {name: [] for name in (*models, "LIBLINEAR, identity")}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "problem.npz"
-        write_problem(path, PeerProblem(X, Y, arguments.penalty, 1))
+        write_problem(path, PeerProblem(X, Y, 1.0))
         session = Session(path, 1)
-        for round_number in range(arguments.repeats + 1):
-            for name, covariance in covariances.items():
-                taken, gaps[name] = _fit(X, Y, covariance, arguments)
-                if round_number:  # the first one compiles
-                    seconds[name].append(taken)
-            if round_number:
-                answer = session.run(PROGRAMS["liblinear"], [arguments.peer_tolerance])
-                seconds["LIBLINEAR, identity"].append(answer[0].seconds)
-    medians = {name: statistics.median(times) for name, times in seconds.items()}
-    for name, median in medians.items():
-        print(f"{name:22s} {median:6.2f} s   gap {gaps.get(name, float('nan')):.1e}")
-    if arguments.out is not None:
-        results = {**vars(arguments), **describe_machine(), "seconds": seconds, "gaps": gaps}
-        write_json(arguments.out, {key: _plain(value) for key, value in results.items()})
+        for _ in range(arguments.repeats):
+            for name, model in models.items():
+                seconds[name].append(timed(model.fit, X, Y, clock=time.perf_counter)[1])
+            answer = session.run(PROGRAMS["liblinear"], [_PEER_TOLERANCE])
+            seconds["LIBLINEAR, identity"].append(answer[0].seconds)
+    gaps = {name: model.duality_gap_ for name, model in models.items()}
+    for name, times in seconds.items():
+        print(f"{name:22s} {median(times):6.2f} s   gap {gaps.get(name, float('nan')):.1e}")
+    asked = {"problem": arguments.problem, "penalty": 1.0, "tol": 1e-3, "peer_tolerance": _PEER_TOLERANCE}
+    save(arguments.out, asked | {"repeats": arguments.repeats, "seconds": seconds, "gaps": gaps})

@@ -3,11 +3,9 @@ client.
 
     python -m benchmarks.dask_auto --rows 50000 --local
     python -m benchmarks.dask_auto --out benchmarks/results/dask_auto.json
-    python -m benchmarks.dask_auto --rows 10000 --features 50 --dense --members forest
 
 Synthetic text-like rows are written by another process, one file per partition, and read by the workers.
 ``--local`` fits the same rows in memory too, in a separate process, and prints a digest of its bits.
-``--dense`` makes rows of normal numbers, which suit forests.
 """
 
 import hashlib
@@ -23,26 +21,20 @@ import scipy.sparse as sp
 from distributed import get_task_stream
 
 import dask
-import labelweave as lw
 from benchmarks.clusters import read_table, workers, write_table
-from benchmarks.frame import command, flag, write_json
+from benchmarks.frame import OUT, command, flag, write_json
 from benchmarks.machine import describe_machine, in_own_process, peak_memory_bytes
 from labelweave import AutoLabelClassifier, datasets
 
-_PARTS = 20
+_PARTS, _LIMIT = 20, 8000.0  # files, and megabytes of a worker
 
 
-def write_rows(folder: Path, n_rows: int, n_features: int, n_labels: int, is_dense: bool) -> None:
-    if is_dense:
-        random = np.random.default_rng(0)
-        X = random.normal(size=(n_rows, n_features))
-        Y = X @ random.normal(size=(n_features, n_labels)) > random.normal(size=(n_rows, n_labels))
-    else:
-        data = datasets.make_text_like(n_rows, n_features, n_labels)
-        X, Y = data.X, data.Y.to_dense()
+def write_rows(folder: Path, n_rows: int, n_features: int, n_labels: int) -> None:
+    data = datasets.make_text_like(n_rows, n_features, n_labels)
+    Y = data.Y.to_dense().astype(np.int8)
     for number, rows in enumerate(np.array_split(np.arange(n_rows), _PARTS)):
-        write_table(folder / f"X{number}", X[rows])
-        write_table(folder / f"Y{number}", Y[rows].astype(np.int8))
+        write_table(folder / f"X{number}", data.X[rows])
+        write_table(folder / f"Y{number}", Y[rows])
 
 
 def read_parts(folder: Path, name: str, read: Callable[[Path], Any] = read_table) -> list[Any]:
@@ -62,19 +54,18 @@ def told(model: Any, folder: Path, begun: float) -> dict[str, Any]:
     }
 
 
-def fit_here(folder: Path, given: dict[str, Any]) -> dict[str, Any]:
-    parts, Y = read_parts(folder, "X"), np.concatenate(read_parts(folder, "Y"))
-    X = sp.csr_array(sp.vstack(parts)) if sp.issparse(parts[0]) else np.concatenate(parts)
+def fit_here(folder: Path) -> dict[str, Any]:
+    X, Y = sp.csr_array(sp.vstack(read_parts(folder, "X"))), np.concatenate(read_parts(folder, "Y"))
     begun = time.perf_counter()
-    return told(AutoLabelClassifier(**given, verbose=1).fit(X, Y), folder, begun)
+    return told(AutoLabelClassifier(verbose=1).fit(X, Y), folder, begun)
 
 
-def fit_on_cluster(folder: Path, given: dict[str, Any], limit: float) -> dict[str, Any]:
-    with workers(megabytes=limit) as client:
+def fit_on_cluster(folder: Path) -> dict[str, Any]:
+    with workers(megabytes=_LIMIT) as client:
         before, begun = client.run(os.getpid), time.perf_counter()
         X, Y = (read_parts(folder, name, dask.delayed(read_table)) for name in "XY")
         with get_task_stream(client) as stream:
-            model = lw.AutoLabelClassifier(**given, verbose=1).fit(X, Y)
+            model = AutoLabelClassifier(verbose=1).fit(X, Y)
         found = told(model, folder, begun)
         spans = [span for task in stream.data for span in task["startstops"] if span["action"] == "compute"]
         seconds = [span["stop"] - span["start"] for span in spans]
@@ -84,28 +75,17 @@ def fit_on_cluster(folder: Path, given: dict[str, Any], limit: float) -> dict[st
     return found
 
 
-@command(
-    rows=1_000_000,
-    features=50_000,
-    labels=20,
-    time_budget=flag(type=float),
-    limit=flag(8000.0, "megabytes of a worker"),
-    dense=flag(False, "rows of normal numbers"),
-    members=flag(nargs="+"),
-    local=flag(False, "fit in memory too"),
-    out=flag(type=Path),
-)
+@command(rows=1_000_000, features=50_000, labels=20, local=flag(False, "fit in memory too"), out=OUT)
 def main(given: Any) -> int:
     shape = given.rows, given.features, given.labels
-    model = {"time_budget": given.time_budget, "members": given.members or "auto"}
-    found: dict[str, Any] = {"machine": describe_machine(), "shape": shape, "limit": given.limit}
+    found: dict[str, Any] = {"machine": describe_machine(), "shape": shape, "limit": _LIMIT}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        in_own_process(write_rows, folder, *shape, given.dense)
-        found["cluster"] = [fit_on_cluster(folder, model, given.limit)]
+        in_own_process(write_rows, folder, *shape)
+        found["cluster"] = [fit_on_cluster(folder)]
         print(found["cluster"][0], flush=True)
         if given.local:
-            found["memory"] = in_own_process(fit_here, folder, model)
+            found["memory"] = in_own_process(fit_here, folder)
             print(found["memory"])
     if given.out is not None:
         write_json(given.out, found)

@@ -10,11 +10,9 @@ fits them in memory.  Rows are synthetic, made by another process, and read from
 is the largest resident size of each worker and of the client.
 """
 
-import argparse
 import os
 import tempfile
 import time
-import warnings
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,7 +23,7 @@ from distributed import Client
 
 import dask
 from benchmarks.clusters import Watched, read_table, workers, write_table
-from benchmarks.frame import command, flag, save
+from benchmarks.frame import OUT, command, flag, quiet, save, timed
 from benchmarks.machine import in_own_process
 from labelweave import KernelLogisticClassifier, LabelMatrix, LowRankClassifier
 
@@ -34,18 +32,18 @@ _WIKIPEDIA = 881_805, 366_932, 213_707
 _CLASSES, _FEATURES = 10, 20
 
 
-def _measured(client: Client, folder: Path, given: argparse.Namespace) -> dict[str, Any]:
+def _measured(client: Client, folder: Path, given: Any) -> dict[str, Any]:
     load = dask.delayed(_read, pure=False)
     pairs = [load(folder, number) for number in range(_N_PARTS)]
     if given.problem == "logistic":
         made: Any = KernelLogisticClassifier(kernel_rank=given.kernel_rank, hyperparameters="fixed")
     else:
         made = LowRankClassifier(250, max_iter=5, tol=0.0, dtype="float32", n_jobs=2)
-    pids, begin = [os.getpid(), *client.run(os.getpid).values()], time.perf_counter()
-    with Watched(pids) as watched, warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the number of rounds is fixed, not convergence
-        model = made.fit([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-    seconds = time.perf_counter() - begin
+    pids = [os.getpid(), *client.run(os.getpid).values()]
+    with Watched(pids) as watched, quiet(Warning):  # the number of rounds is fixed, not convergence
+        model, seconds = timed(
+            made.fit, [one[0] for one in pairs], [one[1] for one in pairs], clock=time.perf_counter
+        )
     X, y = _read(folder, _N_PARTS)
     if given.problem == "logistic":
         score = float(np.mean(model.predict(X) == y))
@@ -112,9 +110,9 @@ def _read(folder: Path, number: int) -> tuple[Any, Any]:
     kernel_rank=2000,
     share=flag(0.1, "of the low-rank problem's rows"),
     limit=flag(6000.0, "megabytes of a worker"),
-    out=flag(type=Path),
+    out=OUT,
 )
-def main(given: argparse.Namespace) -> None:
+def main(given: Any) -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         in_own_process(_write, folder, vars(given))

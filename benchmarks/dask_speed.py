@@ -6,36 +6,29 @@ threads.
 Runs are interleaved, and medians are printed: seconds of ``fit`` only, with rows in the workers' memory and
 compiled loops; and CPU seconds, on the cluster those of the busiest worker, which depend less on other
 programs.  With a small ``--memory-budget`` partitions stay separate, so that blocks of labels travel.
-``--calibrated`` calibrates probabilities around each fit: this takes one more fit to a part of the rows; the
-difference of the probabilities is printed.
 """
 
-import argparse
-from pathlib import Path
 from statistics import median
 from typing import Any
 
-import numpy as np
 from distributed import Client
 
 from benchmarks.clusters import on_cluster, timed, workers
-from benchmarks.frame import command, flag, save
-from benchmarks.problems import DEFAULT_DATA, load_problem
-from labelweave import CalibratedLabelClassifier, MaxMarginClassifier, config_context
+from benchmarks.frame import OUT, command, save
+from benchmarks.problems import load_problem
+from labelweave import MaxMarginClassifier, config_context
 
 
-def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, Any]:
-    X, Y = load_problem(name, given.data)
+def compare(client: Client, name: str, given: Any) -> dict[str, Any]:
+    X, Y = load_problem(name)
     rows, labels = (on_cluster(client, table, given.partitions) for table in (X, Y))
 
     def local(n_jobs: int) -> Any:
-        model = MaxMarginClassifier(solver="coordinate_ascent", tol=given.tol, n_jobs=n_jobs)
-        return (CalibratedLabelClassifier(model) if given.calibrated else model).fit(X, Y)
+        return MaxMarginClassifier(solver="coordinate_ascent", n_jobs=n_jobs).fit(X, Y)
 
     def shared() -> Any:
-        model = MaxMarginClassifier(tol=given.tol)
         with config_context(memory_budget=given.memory_budget):
-            return (CalibratedLabelClassifier(model) if given.calibrated else model).fit(rows, labels)
+            return MaxMarginClassifier().fit(rows, labels)
 
     fits = {"one thread": lambda: local(1), "two threads": lambda: local(2), "two workers": shared}
     seconds: dict[str, list[float]] = {kind: [] for kind in fits}
@@ -48,11 +41,6 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
             of_processor[kind].append(own)
     own_seconds = {kind: median(times) for kind, times in of_processor.items()}
     found = {kind: median(times) for kind, times in seconds.items()}
-    if given.calibrated:
-        here, there = (models[kind].predict_proba(X) for kind in ("one thread", "two workers"))
-        apart = np.abs(here - there)
-        print(f"  probabilities differ by {apart.mean():.1e} on average, by {apart.max():.1e} at most")
-        models = {kind: model.estimator_ for kind, model in models.items()}
     n_rounds = {kind: model.n_iter_ for kind, model in models.items()}
     objectives = {kind: model.trace_[-1].primal for kind, model in models.items()}
     excess = objectives["two workers"] / objectives["one thread"] - 1
@@ -77,17 +65,8 @@ def compare(client: Client, name: str, given: argparse.Namespace) -> dict[str, A
     }
 
 
-@command(
-    problems=["rcv1-subset1", "rcv1"],
-    partitions=4,
-    memory_budget=2000.0,
-    tol=1e-3,
-    calibrated=False,
-    repeats=3,
-    data=DEFAULT_DATA,
-    out=flag(type=Path),
-)
-def main(given: argparse.Namespace) -> None:
+@command(problems=["rcv1-subset1", "rcv1"], partitions=4, memory_budget=2000.0, repeats=3, out=OUT)
+def main(given: Any) -> None:
     with workers() as client:
         found = [compare(client, name, given) for name in given.problems]
     save(given.out, {"problems": found})

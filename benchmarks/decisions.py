@@ -2,23 +2,17 @@
 
 "tuned" holds out a fifth of the training rows and costs less than one more fit.  Oracles choose on the test
 rows, a quarter as many as training rows.  Times are CPU seconds, with one thread.
-
-Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.decisions``.
 """
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.model_selection import TunedThresholdClassifierCV
 from sklearn.multiclass import OneVsRestClassifier
-from sklearn.preprocessing import StandardScaler, normalize
 from sklearn.svm import LinearSVC
 
 from benchmarks.frame import RESULTS, command, save, timed
-from benchmarks.problems import read_parts
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import make_text_like
 from labelweave.postprocessing import choose_thresholds
@@ -36,18 +30,6 @@ _PROGRAMS: dict[str, Any] = {
         TunedThresholdClassifierCV(LinearSVC(random_state=0), scoring="f1")
     ),
 }
-
-
-def read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
-    """Read a set: sparse rows in unit length, dense columns standardized; labels as CSR."""
-    train, test = read_parts(name, data)
-    X, X_test = train.X, test.X
-    if sp.issparse(X):
-        X, X_test = (sp.csr_array(normalize(table)) for table in (X, X_test))
-    else:
-        scaler = StandardScaler().fit(X)
-        X, X_test = scaler.transform(X), scaler.transform(X_test)
-    return X, sp.csr_array(train.Y.positives), X_test, sp.csr_array(test.Y.positives)
 
 
 @command(text_rows=20_000, out=RESULTS / "decisions.json")

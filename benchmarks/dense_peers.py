@@ -1,11 +1,10 @@
 """Linear models of dense vectors compared with scikit-learn's, which fits one label after the other.
 
-Rows are Debian's texts by truncated SVD, of unit length, with their most frequent tags, at most 366; with
-``--made`` those of benchmarks.dense_logistic, with any number of labels.  A fifth of the training rows
-chooses one threshold per label, that of its best F1, in the same way for every program; micro-F1 is of other
-rows.  Times are CPU seconds on one thread, including scores of these rows.  With ``--every k`` models of
-scikit-learn are fitted to every k-th label, and the seconds multiplied, since they are proportional to the
-labels.
+Rows are Debian's texts by truncated SVD, of unit length, with their most frequent tags, at most 366.  A fifth
+of the training rows chooses one threshold per label, that of its best F1, in the same way for every program;
+micro-F1 is of other rows.  Times are CPU seconds on one thread, including scores of these rows.  With
+``--every k`` models of scikit-learn are fitted to every k-th label, and the seconds multiplied, since they
+are proportional to the labels.
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.dense_peers --labels 50
 """
@@ -21,14 +20,13 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.svm import LinearSVC
 
-from benchmarks.dense_logistic import made_rows
-from benchmarks.frame import command, flag
+from benchmarks.frame import command
 from benchmarks.rare_losses import best_threshold
 from labelweave import MaxMarginClassifier
 from labelweave.datasets import load_debtags
 
 
-def vectors(columns: int) -> tuple[Any, Any, Any, Any]:
+def vectors(columns: int = 384) -> tuple[Any, Any, Any, Any]:
     """Return training and test vectors with their tags, frequent ones first."""
     X, Y, X_test, Y_test = load_debtags(return_X_y=True)
     svd = TruncatedSVD(columns, random_state=0)
@@ -38,13 +36,13 @@ def vectors(columns: int) -> tuple[Any, Any, Any, Any]:
     return tables[0], Y[:, order].toarray(), tables[1], Y_test[:, order].toarray()
 
 
-@command(rows=20000, columns=384, labels=50, every=1, made=False, costs=flag([1.0, 10.0], nargs="*"))
+@command(rows=20000, labels=50, every=1)
 def main(options: Any) -> None:
-    X, Y, X_test, Y_test = made_rows(options.labels) if options.made else vectors(options.columns)
+    X, Y, X_test, Y_test = vectors()
     X, Y, Y_test = X[: options.rows], Y[: options.rows, : options.labels], Y_test[:, : options.labels]
     held = np.arange(len(X)) % 5 == 0
     warnings.simplefilter("ignore", ConvergenceWarning)
-    for cost in options.costs:
+    for cost in (1.0, 10.0):
         for name, every in (("labelweave", 1), ("LogisticRegression", 0), ("LinearSVC, hinge", 0)):
             labels = np.arange(0, Y.shape[1], every or options.every)
             decide, scores, begin = [], [], time.process_time()

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import RESULTS, command, flag, several
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag, several
 from labelweave.features import FeatureMatrix, RBFKernel
 from labelweave.features.factor_maps import DenseMap
 from labelweave.features.gram import StoredGram

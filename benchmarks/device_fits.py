@@ -25,10 +25,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 
 from benchmarks.device_arrays import accelerator, maker
-from benchmarks.frame import RESULTS, command, flag, several
-from benchmarks.kernel_problems import load_animals
-from benchmarks.logistic_problems import load_class_problem
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag, several
+from benchmarks.problems import load_animals, load_class_problem
 from labelweave import KernelLogisticClassifier, LabelCovariance, MaxMarginClassifier
 from labelweave.labels import LabelMatrix
 
@@ -52,26 +50,26 @@ def problem(case: str, n_rows: int | None) -> tuple[Any, Any]:
     return X[:n_rows], Y[:n_rows].toarray().astype(np.int64)
 
 
-def models(case: str, y: Any, jobs: int) -> dict[str, Any]:
+def models(case: str, y: Any) -> dict[str, Any]:
     """Return labelweave's model of a case, and peers with array API dispatch."""
     if case == "satimage":
         return {
-            "labelweave": KernelLogisticClassifier(n_jobs=jobs),
+            "labelweave": KernelLogisticClassifier(n_jobs=1),
             "scikit-learn LDA": LinearDiscriminantAnalysis(),
         }
-    settings: dict[str, Any] = {"tol": _TOL, "n_jobs": jobs}
+    settings: dict[str, Any] = {"tol": _TOL, "n_jobs": 1}
     if case == "embeddings":
         return {"labelweave": MaxMarginClassifier(**settings), "scikit-learn ridge": Ridge(solver="svd")}
     coupled = LabelCovariance.from_labels(LabelMatrix(y)).shrink(0.5) if "coupled" in case else None
     return {"labelweave": MaxMarginClassifier(kernel="rbf", label_covariance=coupled, **settings)}
 
 
-def fits(case: str, make: Callable[[Any], Any], X: Any, y: Any, jobs: int) -> dict[str, Callable[[], Any]]:
+def fits(case: str, make: Callable[[Any], Any], X: Any, y: Any) -> dict[str, Callable[[], Any]]:
     """Return what fits each program to arrays of a library."""
     there, targets = make(X), make(y)
     library = type(there).__module__.partition(".")[0]
     found: dict[str, Callable[[], Any]] = {}
-    for name, model in models(case, y, jobs).items():
+    for name, model in models(case, y).items():
         labels = make(y.astype(X.dtype)) if isinstance(model, Ridge) else targets
         found[name] = lambda model=model, labels=labels: clone(model).fit(there, labels)
     if library == "torch" and case == "embeddings":
@@ -145,7 +143,6 @@ def table(runs: list[dict[str, Any]]) -> str:
     arrays=flag(["torch:cuda"], "modules with asarray, such as numpy or cupy, and devices"),
     cases=several(_CASES),
     rows=flag(None, "the first rows of each problem; all by default", type=int),
-    jobs=flag(1, "threads of NumPy"),
     records=RESULTS / "device_fits.json",
 )
 def main(given: Any) -> None:
@@ -154,7 +151,7 @@ def main(given: Any) -> None:
     for case, arrays in product(given.cases, makers):
         X, y = problem(case, given.rows)
         with config_context(array_api_dispatch=True):
-            for program, fit in fits(case, makers[arrays], X, y, given.jobs).items():
+            for program, fit in fits(case, makers[arrays], X, y).items():
                 of = {"case": case, "program": program, "arrays": arrays, "rows": len(X)}
                 try:
                     if record.wants(of):

@@ -1,22 +1,17 @@
 """Dual progress against iterations and time, after Figures 2 and 3 of the M3L paper.
 
-Animals with Attributes or texts, RBF, gamma 1 / (d var X), C = 1, independent labels, one
-thread.  What is drawn is how far the dual value is below its optimum, as a share of it:
+Animals with Attributes or texts, RBF, gamma 1 / (d var X), C = 1, independent labels, one thread. Drawn is
+how far the dual value is below its optimum, as a share of it, for the paper's Algorithm 1
+(``solver="working_set"``), one run, measured every round, whose iteration moves a pair of variables; for
+``solver="alternating_directions"``, a run for every tolerance, whose iteration moves all variables of all
+labels; and for LIBSVM, one-vs-all, a run for every tolerance on every eighth label (--every), iterations and
+seconds scaled to all labels, whose iteration moves a pair of variables.
 
-working sets            the paper's Algorithm 1 (``solver="working_set"``), one run, measured
-                        every round; an iteration moves a pair of variables
-alternating directions  ``solver="alternating_directions"``, a run for every tolerance; an
-                        iteration moves all variables of all labels
-LIBSVM, one-vs-all      a run for every tolerance on every eighth label (--every), iterations and
-                        seconds scaled to all labels; an iteration moves a pair of variables
-
-LIBSVM tells nothing on the way, so a point is the end of a whole run in which every label
-has the same tolerance: better than what the labels' sum would show while they are
-solved one after another, as in the paper.  It has a free bias, labelweave a regularized one, so
-each is measured against the optimum of its own problem: the dual value of a much tighter run.
-Seconds count from the data in memory, kernel and factorization included.
-
-Example: ``python -m benchmarks.dual_progress --problem awa-1000``.
+LIBSVM tells nothing on the way, so a point is the end of a whole run in which every label has the same
+tolerance: better than what the labels' sum would show while they are solved one after another, as in the
+paper. It has a free bias, labelweave a regularized one, so each is measured against the optimum of its own
+problem: the dual value of a much tighter run. Seconds count from the data in memory, kernel and factorization
+included.
 """
 
 import time
@@ -28,11 +23,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, timed, write_json, write_picture
-from benchmarks.kernel_problems import load_kernel_problem, with_labels
 from benchmarks.kernel_runs import peer_runs
 from benchmarks.machine import describe_machine
 from benchmarks.peers.exchange import PeerProblem
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import load_kernel_problem, with_labels
 from benchmarks.programs import KERNEL_PROGRAMS
 
 _GAPS = (0.3, 0.1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
@@ -56,11 +50,11 @@ class Progress:
     distances: list[float]
 
 
-def own_progress(problem: PeerProblem, working_set_gap: float) -> tuple[Progress, Progress]:
+def own_progress(problem: PeerProblem) -> tuple[Progress, Progress]:
     for solver in ("working_set", "alternating_directions"):
         _fit(problem, 300, solver, 0.1)
     best = _fit(problem, None, "alternating_directions", _OWN_REFERENCE)[0].trace_[-1].dual
-    model, seconds = _fit(problem, None, "working_set", working_set_gap)
+    model, seconds = _fit(problem, None, "working_set", 1e-4)
     fits = [_fit(problem, None, "alternating_directions", gap) for gap in _GAPS]
     alternating = Progress(
         [float(fitted.n_iter_) for fitted, _ in fits],
@@ -144,15 +138,13 @@ def _draw(curves: dict[str, Progress], title: str, path: Path) -> None:
 @command(
     problem=flag("awa-2000", "a kernel problem, such as rcv1-2000"),
     every=flag(8, "LIBSVM trains every so many labels"),
-    working_set_gap=flag(1e-4, "where working sets stop"),
-    data=flag(DEFAULT_DATA, "the folder that has awa/ or rcv1/"),
     out=RESULTS / "dual_progress.json",
     figure=IMAGES / "dual_progress.png",
 )
 def main(arguments: Any) -> None:
-    problem = load_kernel_problem(arguments.problem, data=arguments.data)
+    problem = load_kernel_problem(arguments.problem)
     with threadpool_limits(1):
-        working_sets, alternating = own_progress(problem, arguments.working_set_gap)
+        working_sets, alternating = own_progress(problem)
     libsvm = libsvm_progress(problem, arguments.every)
     curves = dict(zip(_STYLES, (working_sets, alternating, libsvm), strict=True))
     lines = table(curves)

@@ -4,12 +4,11 @@ scaling.
 Every model has its defaults except ``scaling``; no choice uses the test rows.
 """
 
-import warnings
 from typing import Any
 
 from sklearn.base import clone
 
-from benchmarks.frame import command, without_name
+from benchmarks.frame import command, quiet, without_name
 from benchmarks.problems import read_parts
 from labelweave import KernelLogisticClassifier, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.metrics import f1_score
@@ -31,8 +30,7 @@ def main(given: Any) -> None:
             cells = []
             for scaling in ("none", "auto"):
                 fitted = clone(model).set_params(scaling=scaling)
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # for nearly constant kernels, and for gaps
+                with quiet(Warning):  # for nearly constant kernels, and for gaps
                     fitted.fit(train.X, train.Y)
                 kind = "" if fitted.scaling_ is None else f" ({fitted.scaling_.kind})"
                 score = f1_score(test.Y, fitted.predict(test.X), average="micro")

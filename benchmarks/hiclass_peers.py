@@ -2,28 +2,24 @@
 examples.
 
 hiclass's example of parallel training has 40,000 product titles with a path of three levels, 6, 64 and 510
-classes; its example of empty levels has five rows of paths that end at different depths.  The titles are
-synthetic, made of words of the classes on the path and of general words; a tenth of them are fitted, unless
-``--rows`` changes this. hiclass fits one logistic regression per parent node
-(``LocalClassifierPerParentNode``). labelweave fits a linear max-margin model of the leaf classes, which
-determine the path, to the titles, and a kernel logistic model with the tree as its prior to the five rows.
-Both have their defaults, except that hiclass's example sets ``max_iter=1000``.
+classes; its example of empty levels has five rows of paths that end at different depths. The titles are
+synthetic, made of words of the classes on the path and of general words; a tenth of them are fitted. hiclass
+fits one logistic regression per parent node (``LocalClassifierPerParentNode``), labelweave a linear
+max-margin model of the leaf classes, which determine the path, to the titles, and a kernel logistic model
+with the tree as its prior to the five rows. Both have their defaults, except that hiclass's example sets
+``max_iter=1000``. hiclass needs a separate environment::
 
-hiclass needs a separate environment, and only the measured library is imported::
-
-    OMP_NUM_THREADS=1 python -m benchmarks.hiclass_peers --system labelweave
     OMP_NUM_THREADS=1 OTHER/bin/python benchmarks/hiclass_peers.py --system hiclass
 """
 
 import sys
-import time
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import command, flag
+from benchmarks.frame import command, flag, timed
 
 _LEVELS = (6, 64, 510)
 _WORDS, _LENGTH = 20_000, 9  # of the vocabulary, and of a title
@@ -60,21 +56,13 @@ def _frequencies(n: int) -> Any:
 
 
 def _report(name: str, fit: Any, X: Any, paths: list[list[str]], X_test: Any, test: list[list[str]]) -> None:
-    clock = time.process_time()
-    predict = fit(X, paths)
-    fitted = time.process_time()
-    found = predict(X_test)
-    done = time.process_time()
+    predict, fitting = timed(fit, X, paths)
+    found, predicting = timed(predict, X_test)
     pairs = list(zip(found, test, strict=True))
-    right = [
-        np.mean([row[level : level + 1] == path[level : level + 1] for row, path in pairs])
-        for level in range(3)
-    ]
+    right = [np.mean([row[at : at + 1] == path[at : at + 1] for row, path in pairs]) for at in range(3)]
     words = ", ".join(f"{share:.3f}" for share in right)
-    print(
-        f"{name}: fit {fitted - clock:.3f} s, predict {done - fitted:.3f} s, right at each level {words}",
-        flush=True,
-    )
+    spent = f"fit {fitting:.3f} s, predict {predicting:.3f} s"
+    print(f"{name}: {spent}, right at each level {words}", flush=True)
 
 
 def _labelweave(X: Any, paths: list[list[str]]) -> Any:

@@ -7,21 +7,15 @@ training rows.  "C-HMCNN" is the figure of that paper.  "violations" is the shar
 parent whose scores are in the wrong order before the hierarchy is enforced.
 
 ``--time-budget 1800`` lets AutoLabelClassifier fit all its members and trees on the Gene Ontology too.
-``--cost`` measures the cost of enforcement for 2,000 rows, and what the hierarchy adds to a fit.
-
-Example: ``OMP_NUM_THREADS=1 python -m benchmarks.hierarchies``.
 """
 
-import time
 import warnings
-from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 
 import labelweave as lw
-from benchmarks.frame import RESULTS, command, flag, timed, write_json
+from benchmarks.frame import RESULTS, command, cost_of, flag, timed, write_json
 from benchmarks.machine import describe_machine
 from benchmarks.problems import DEFAULT_DATA
 from labelweave.datasets import LabeledData, read_hierarchical_arff
@@ -36,10 +30,11 @@ _MODELS: dict[str, Any] = {
 }
 
 
-def rows_of(name: str, folder: Path) -> tuple[LabeledData, LabeledData]:
+def rows_of(name: str) -> tuple[LabeledData, LabeledData]:
     """Read the training and the test rows; replace missing features by means of the training rows."""
     parts = [
-        read_hierarchical_arff(folder / "hmc" / f"{name}.{part}.arff") for part in ("train", "valid", "test")
+        read_hierarchical_arff(DEFAULT_DATA / "hmc" / f"{name}.{part}.arff")
+        for part in ("train", "valid", "test")
     ]
     names = parts[0].label_names
     means = np.nanmean(np.vstack([part.X for part in parts[:2]]), axis=0)
@@ -52,10 +47,9 @@ def rows_of(name: str, folder: Path) -> tuple[LabeledData, LabeledData]:
 
 def _measured(model: Any, fitted: LabeledData, test: LabeledData) -> dict[str, float]:
     assert fitted.taxonomy is not None, "the files have one"
-    started, clock = time.perf_counter(), time.process_time()
-    model = lw.HierarchicalClassifier(model, fitted.taxonomy, "none").fit(fitted.X, fitted.Y)
-    scores = model.predict_proba(test.X)
-    found = {"seconds": time.perf_counter() - started, "processor seconds": time.process_time() - clock}
+    model = lw.HierarchicalClassifier(model, fitted.taxonomy, "none")
+    scores, *spent = cost_of(lambda: model.fit(fitted.X, fitted.Y).predict_proba(test.X))
+    found = dict(zip(("seconds", "processor seconds"), spent, strict=True))
     return found | agreement(scores, fitted, test.Y)
 
 
@@ -81,55 +75,18 @@ def agreement(scores: Any, fitted: LabeledData, truth: lw.LabelMatrix) -> dict[s
     return found
 
 
-def _cost(fitted: LabeledData, n_rows: int = 2_000) -> dict[str, dict[str, float]]:
-    """Measure the CPU seconds of 2,000 rows of scores over the Gene Ontology.
-
-    The scores: log frequencies of the labels with noise, as of a model; frequencies with noise, cut at 0 and
-    1; noise alone, in which two of three labels are out of order.
-    """
-    taxonomy, names = fitted.taxonomy, [str(name) for name in np.asarray(fitted.label_names)]
-    assert taxonomy is not None, "the files have one"
-    shares, noise = fitted.Y.positive_counts() / len(fitted), np.random.default_rng(0)
-    table = noise.normal(size=(n_rows, len(names)))
-    kinds = {
-        "log frequencies": np.log(shares + 1e-3) + 0.5 * table,
-        "frequencies": np.clip(shares + 0.02 * table, 0, 1),
-        "noise": table,
-    }
-    found: dict[str, dict[str, float]] = {}
-    for kind, scores in kinds.items():
-        found[kind] = {}
-        for how in ("max", "projection"):
-            enforce_hierarchy(scores[:1], taxonomy, names, how)  # compiles
-            found[kind][how] = timed(enforce_hierarchy, scores, taxonomy, names, how)[1]
-    fits: dict[str, list[float]] = {"fit alone": [], "fit with the hierarchy": []}
-    for _ in range(5):
-        for key, spent in fits.items():
-            model: Any = lw.LowRankClassifier(scaling="standard")
-            model = model if key == "fit alone" else lw.HierarchicalClassifier(model, taxonomy)
-            spent.append(timed(model.fit, fitted.X, fitted.Y)[1])
-    return found | {"low rank": {key: median(spent) for key, spent in fits.items()}}
-
-
 @command(
     sets=_STATED,
     models=_MODELS,
     time_budget=flag(help="seconds that the one call may plan for", type=float),
-    cost=flag(False, "measure what enforcement costs instead"),
-    data=flag(DEFAULT_DATA, "the folder that has hmc/"),
     out=RESULTS / "hierarchies.json",
 )
 def main(chosen: Any) -> None:
     warnings.simplefilter("ignore")
     results: dict[str, Any] = describe_machine()
-    if chosen.cost:
-        results["cost"] = _cost(rows_of("cellcycle_GO", chosen.data)[0])
-        print(results["cost"])
-        write_json(chosen.out, results)
-        return
     for name in chosen.sets:
         results[name] = {"C-HMCNN": _STATED.get(name)}
-        rows = rows_of(name, chosen.data)
+        rows = rows_of(name)
         for model in chosen.models:
             made = _MODELS[model]()
             if model == "auto":

@@ -1,30 +1,22 @@
 """Time to a relative duality gap for one-vs-rest machines with the RBF kernel, on one thread.
 
-labelweave solves all labels together, with a regularized bias.  The peers solve,
-label after label, with a free bias and c = 2 C for labelweave's C,
+labelweave solves all labels together, with a regularized bias. The peers solve, label after label, with a
+free bias and c = 2 C for labelweave's C,
 
     min over z, t:  1/2 ||z||^2 + c sum_i max(0, 1 - y_i (z.phi(x_i) + t)).
 
-They are LIBSVM on the features, scikit-learn's SVC on the features, and SVC with
-the kernel matrix, which is computed once and whose seconds count once.  gamma is
-the same.  Each has 2,000 MB for kernel values (--megabytes): the peers as a cache,
+They are LIBSVM and scikit-learn's SVC on the features, and SVC with the kernel matrix, which is computed once
+and whose seconds count once. Each has 2,000 MB for kernel values (--megabytes): the peers as a cache,
 labelweave as its memory budget.
 
-The gap (P - D) / P of a program is that of its own problem, P and D summed over
-labels.  A peer's P and D are computed in float64 from the dual variables and the
-bias that it returns (``benchmarks.kernel_runs``); labelweave's P likewise from
-its coefficients, its D is its own.  The worst gap of a label is given too.
-
-Peers are timed on every eighth label (--every) and their seconds scaled to all
-labels.  A peer stops by another rule than the gap: the loosest tolerance whose gap
-is small enough counts.  It is searched for with the precomputed kernel, where a run
-is cheap; the programs on raw features take the same steps and are run at the
-tolerances found there, and at tighter ones should the gap be missed.  One run each.
-
-Example: ``python -m benchmarks.kernel_speed --problem awa-6000``.
+The gap (P - D) / P of a program is that of its own problem, P and D summed over labels, computed in float64
+from the coefficients and the bias that it returns (``benchmarks.kernel_runs``); labelweave's D is its own.
+The worst gap of a label is given too. Peers are timed on every eighth label (--every) and their seconds
+scaled to all labels. The loosest tolerance whose gap is small enough counts. It is searched for with the
+precomputed kernel, where a run is cheap; the programs on raw features take the same steps and are run at the
+tolerances found there, and at tighter ones should the gap be missed. One run each.
 """
 
-import argparse
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -33,11 +25,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.frame import RESULTS, command, flag, markdown, save, several
-from benchmarks.kernel_problems import load_kernel_problem, with_labels
 from benchmarks.kernel_runs import KernelRun, ToleranceSearch, own_runs, peer_runs
 from benchmarks.machine import describe_machine
 from benchmarks.peers.exchange import PeerProblem
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import load_kernel_problem, with_labels
 from benchmarks.programs import KERNEL_PROGRAMS, Program, version_of
 
 _GAPS = (1e-2, 1e-3, 1e-4)
@@ -55,15 +46,14 @@ class KernelCurve:
     reaching: dict[str, KernelRun | None]
 
 
-def measure(problem: PeerProblem, arguments: argparse.Namespace) -> list[KernelCurve]:
+def measure(problem: PeerProblem, arguments: Any) -> list[KernelCurve]:
     curves = [_own_curve(problem, arguments.gaps)]
     timed = with_labels(problem, _timed_labels(problem, arguments.every))
     starts: dict[str, float] = {}
     for name in _PEERS:
         if name in arguments.peers:
-            gaps = vars(arguments)[f"{name}_gaps"] or arguments.gaps
             search = peer_runs(timed, KERNEL_PROGRAMS[name], problem.Y.shape[1])
-            reaching = _reach(search, gaps, starts)
+            reaching = _reach(search, arguments.gaps, starts)
             curves.append(_curve(KERNEL_PROGRAMS[name], search.runs, reaching))
             if name == "precomputed":
                 starts = {gap: run.tolerance for gap, run in reaching.items() if run is not None}
@@ -95,14 +85,14 @@ def _timed_labels(problem: PeerProblem, every: int) -> Any:
     return np.arange(0, problem.Y.shape[1], every)
 
 
-def _describe(arguments: argparse.Namespace, problem: PeerProblem) -> dict[str, Any]:
+def _describe(arguments: Any, problem: PeerProblem) -> dict[str, Any]:
     return {
         "problem": arguments.problem,
         "rows": problem.X.shape[0],
         "features": problem.X.shape[1],
         "labels": problem.Y.shape[1],
         "labels_timed_with_peers": _timed_labels(problem, arguments.every).tolist(),
-        "C": arguments.C,
+        "C": 1.0,
         "gamma": problem.gamma,
         "kernel_megabytes": arguments.megabytes,
         "threads": problem.threads,
@@ -145,17 +135,14 @@ def _cell(curve: KernelCurve, own: KernelCurve | None, gap: str) -> str:
 
 @command(
     problem=flag("awa-6000", "awa-<number of images>, rcv1 (subset 1) or tmc2007"),
-    C=flag(1.0, "labelweave's; the peers' is twice that"),
     peers=several(_PEERS, nargs="*"),
     every=flag(8, "peers train every so many labels"),
     gaps=_GAPS,
-    **{f"{name}_gaps": flag(None, "fewer gaps for this one", type=float, nargs="+") for name in _PEERS},
     megabytes=flag(2000.0, "memory for kernel values"),
-    data=flag(DEFAULT_DATA, "the folder that has awa/ and rcv1/"),
     out=flag(None, "a JSON file; default results/kernel_<problem>.json", type=Path),
 )
-def main(arguments: argparse.Namespace) -> None:
-    problem = load_kernel_problem(arguments.problem, arguments.C, arguments.megabytes, arguments.data)
+def main(arguments: Any) -> None:
+    problem = load_kernel_problem(arguments.problem, 1.0, arguments.megabytes)
     curves = measure(problem, arguments)
     table = kernel_table(curves, arguments.gaps)
     results = _describe(arguments, problem)

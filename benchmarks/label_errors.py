@@ -1,20 +1,16 @@
 """Finding wrong labels: ``find_label_errors`` compared with cleanlab, on the same out-of-fold probabilities.
 
 Entries of the training labels of bibtex, and of 3,000 training rows of debtags, are flipped at random: 5 % or
-10 % of all entries, or 10 % of the present ones, which are forgotten.  Ridge regressions on the flipped
-labels score out-of-fold rows of five folds, with the penalty of the least error, and logistic curves convert
-these scores to probabilities.  All methods use these probabilities and the flipped labels; the metric is the
-average precision over all entries of finding the flips.
+10 % of all entries, or 10 % of the present ones, which are forgotten. Ridge regressions on the flipped labels
+score out-of-fold rows of five folds, with the penalty of the least error, and logistic curves convert these
+scores to probabilities, which all methods use; the metric is the average precision over all entries of
+finding the flips.
 
-``cleanlab`` is the best of its three quality scores and of its multi-label filter, flagged entries first;
-``negatives`` is the best of these if only absent labels may be wrong.  ``known rates`` is Bayes' rule with
-the true rates on the probabilities, without label structure.
-
-    python -m benchmarks.label_errors                # needs cleanlab in .venv-peers (make peers)
-    python -m benchmarks.label_errors --show-recorded
+``cleanlab`` (in .venv-peers) is the best of its three quality scores and of its multi-label filter, flagged
+entries first; ``negatives`` is the best of these if only absent labels may be wrong. ``known rates`` is
+Bayes' rule with the true rates on the probabilities, without label structure.
 """
 
-import argparse
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -26,13 +22,10 @@ import numpy.typing as npt
 import scipy.linalg as sl
 import scipy.sparse as sp
 from sklearn.metrics import average_precision_score
-from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, command, mean_and_error, several
-from benchmarks.problems import DEFAULT_DATA, read_part
+from benchmarks.frame import RESULTS, RecordedRuns, command, groups, mean_and_error, several
+from benchmarks.problems import read_tables
 from benchmarks.programs import PEERS_PYTHON
-from benchmarks.recorded_runs import RecordedRuns
-from labelweave.datasets import load_debtags
 from labelweave.labels import LabelMatrix
 from labelweave.noise import find_label_errors
 from labelweave.postprocessing import calibrate_labels
@@ -47,11 +40,11 @@ _PENALTIES, _FOLDS, _DEBTAGS_ROWS = (2.0, 6.0, 20.0), 5, 3000
 _METHODS = ("related", "alone", "cleanlab", "negatives", "known rates")
 
 
-def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRuns) -> None:
+def _measure_set(name: str, arguments: Any, recorded: RecordedRuns) -> None:
     cases = list(recorded.missing(set=[name], noise=NOISES, draw=range(arguments.draws)))
     if not cases:
         return
-    X, Y, _ = training_rows(name, arguments.data)
+    X, Y, _ = training_rows(name)
     drawn = [flipped(Y, NOISES[case["noise"]], case["draw"]) for case in cases]
     scores = out_of_fold(X, np.hstack([given for given, _ in drawn]), len(cases))
     for case, (given, flips), table in zip(cases, drawn, scores, strict=True):
@@ -60,15 +53,13 @@ def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRun
         print(*case.values(), {key: round(value, 4) for key, value in found.items()}, flush=True)
 
 
-def training_rows(name: str, data: Path) -> tuple[sp.csr_array, Array, Array]:
+def training_rows(name: str) -> tuple[sp.csr_array, Array, Array]:
     """Return rows, labels of 0 and 1 with at least five positives, and their numbers among all labels."""
-    if name == "bibtex":
-        whole = read_part(name, "train", data)
-        X, Y = sp.csr_array(normalize(whole.X)), whole.Y.positives.toarray()
-    else:
-        X, labels, *_ = load_debtags(return_X_y=True)
+    X, labels, *_ = read_tables(name, rows="unit" if name == "bibtex" else "as given")
+    if name == "debtags":
         rows = np.sort(np.random.default_rng(0).choice(X.shape[0], _DEBTAGS_ROWS, replace=False))
-        X, Y = X[rows], labels[rows].toarray()
+        X, labels = X[rows], labels[rows]
+    Y = labels.toarray()
     kept = np.flatnonzero(Y.sum(axis=0) >= FEWEST)
     return X, Y[:, kept].astype(np.float64), kept
 
@@ -141,21 +132,16 @@ def _cleanlab(probabilities: Array, recorded: Array, python: str) -> list[Array]
 
 def _table(runs: list[dict[str, Any]]) -> str:
     lines = [f"{'':30}" + "".join(f"{method:>18}" for method in _METHODS)]
-    for name, noise in dict.fromkeys((run["set"], run["noise"]) for run in runs):
-        own = [run for run in runs if (run["set"], run["noise"]) == (name, noise)]
+    for (name, noise), own in groups(runs, "set", "noise").items():
         cells = [mean_and_error([run[method] for run in own if method in run]) for method in _METHODS]
         lines.append(f"{name + ', ' + noise:30}" + "".join(f"{cell:>18}" for cell in cells))
     return "\n".join([*lines, "average precision of finding the flips, mean ± standard error over draws"])
 
 
 @command(
-    sets=several(SETS),
-    draws=_DRAWS,
-    data=DEFAULT_DATA,
-    peer_python=str(PEERS_PYTHON),
-    records=RESULTS / "label_errors.json",
+    sets=several(SETS), draws=_DRAWS, peer_python=str(PEERS_PYTHON), records=RESULTS / "label_errors.json"
 )
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: Any) -> None:
     recorded = RecordedRuns(arguments)
     for name in arguments.sets:
         _measure_set(name, arguments, recorded)

@@ -1,87 +1,74 @@
 """Training time of ``LabelGraphClassifier``: to a duality gap, and by the number of edges.
 
-- Solvers: the toy of Tan et al. 2015, section 5.2 (2,000 rows, its four true edges, lambda 1e-4), and all
-  of scene (standardized, all 15 pairs, lambda 0.3), by block-coordinate Frank-Wolfe and by the paper's
-  inner solver.  "gap" is the seconds to a relative duality gap of 1e-1, 1e-2, 1e-3 that the solver itself has
-  proven, "objective" those to within that share of the lowest objective that either has found.  The graph is
-  given, so both work on the same problem; penalties that differ between solvers would show in the
-  objectives printed.
-- Edges: the cost of a pass over 2,000 rows of 20 features and 50 labels by the number of edges.  In a band
-  the edges join neighbors, then labels two apart, and so on, so the width grows by one about every 50 edges;
-  at random they soon make a graph whose loops elimination leaves to bounds.  A pass costs the difference
-  between fits of twelve passes and of two, over ten.
+- Solvers: the toy of Tan et al. 2015, section 5.2 (2,000 rows, its four true edges, lambda 1e-4), and all of
+  scene (standardized, all 15 pairs, lambda 0.3), by block-coordinate Frank-Wolfe and by the paper's inner
+  solver, on the same problem. "gap" is the seconds to a relative duality gap of 1e-1, 1e-2, 1e-3 that the
+  solver itself has proven, "objective" those to within that share of the lowest objective that either has
+  found.
+- Edges: a pass over 2,000 rows of 20 features and 50 labels by the number of edges, in a band (neighbors,
+  then labels two apart, and so on) or at random: the difference between fits of twelve passes and of two,
+  over ten.
 - Rounds: emotions, scene and yeast, standardized, all rows, lambda 0.3, by the cliques that a round takes and
-  the labels that a clique may have; no round is left out for changing little.  "relaxation" is the share of
+  the labels that a clique may have; no round is left out for changing little. "relaxation" is the share of
   the objective by which other cliques could lower it at most.
 
 Times are CPU seconds, with one thread: a solver's clock is scaled by the processor's share of it.
-
-Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.label_graph_speed``.
 """
 
-import time
-import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks import frame
 from benchmarks.machine import describe_machine
 from benchmarks.papers.label_graphs import read_rows
-from benchmarks.problems import DEFAULT_DATA
 from labelweave import GraphGrowth, LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
 
 _GAPS = (1e-1, 1e-2, 1e-3)
 _LABELS = 50
+_PASSES = 1000  # at most, of a solver
 _EDGES = (0, 10, 25, 49, 75, 100, 150, 200)
 
-Run = dict[str, Any]
 
-
-def _dated(runs: list[Run]) -> list[Run]:
+def _dated(runs: list[frame.Run]) -> list[frame.Run]:
     machine = describe_machine()
     return [run | {"measured": machine} for run in runs]
 
 
-def _fit(X: Any, Y: Any, **parameters: Any) -> tuple[LabelGraphClassifier, float]:
-    model = LabelGraphClassifier(n_jobs=1, **parameters)
-    begin = time.process_time()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        model.fit(X, Y)
-    return model, time.process_time() - begin
+def _fit(X: Any, Y: Any, **parameters: Any) -> tuple[LabelGraphClassifier, float, float]:
+    """Return the model, the seconds of its fit by the clock, and its CPU seconds."""
+    with frame.quiet():
+        return frame.cost_of(LabelGraphClassifier(n_jobs=1, **parameters).fit, X, Y)
 
 
-def _measure_solvers(folder: Path, passes: int) -> list[Run]:
+def _measure_solvers() -> list[frame.Run]:
     toy, edges = make_clique_toy(2000)
-    X, Y = read_rows("scene", folder)
+    X, Y = read_rows("scene")
     problems = {
         "toy": (toy.X, toy.Y, {"graph": list(edges), "alpha": 1e-4}),
         "scene": (StandardScaler().fit_transform(X), Y, {"graph": "full", "alpha": 0.3}),
     }
-    choices: dict[str, Run] = {"Frank-Wolfe": {}, "proximal": {"solver": "proximal"}}
+    choices: dict[str, frame.Run] = {"Frank-Wolfe": {}, "proximal": {"solver": "proximal"}}
     runs = []
     for problem, (features, labels, parameters) in problems.items():
         for name, solver in choices.items():
             _fit(features, labels, **parameters, **solver, max_iter=1)  # compiled
             runs.append({"problem": problem, "solver": name})
-            runs[-1] |= _trace(features, labels, **parameters, **solver, max_iter=passes)
+            runs[-1] |= _trace(features, labels, **parameters, **solver, max_iter=_PASSES)
     return runs
 
 
-def _trace(X: Any, Y: Any, **parameters: Any) -> Run:
-    begin = time.perf_counter()
-    model, seconds = _fit(X, Y, tol=min(_GAPS), **parameters)
-    share = seconds / (time.perf_counter() - begin)
+def _trace(X: Any, Y: Any, **parameters: Any) -> frame.Run:
+    model, clock, seconds = _fit(X, Y, tol=min(_GAPS), **parameters)
+    share = seconds / clock
     trace = [[share * record.time, record.iteration, record.primal, record.gap] for record in model.trace_]
     return {"seconds": seconds, "passes": int(model.n_iter_), "trace": trace}
 
 
-def _solver_table(runs: list[Run]) -> str:
+def _solver_table(runs: list[frame.Run]) -> str:
     heads = "".join(f"{f'{kind} {gap:g}':>16s}" for kind in ("gap", "objective") for gap in _GAPS)
     lines = [f"{'':8s}{'':12s}{heads}{'lowest':>12s}{'passes':>8s}{'seconds':>9s}"]
     for run in runs:
@@ -102,13 +89,13 @@ def _first(trace: list[list[float]], column: int, limits: list[float]) -> list[f
     return [next((point[0] for point in trace if point[column] <= limit), None) for limit in limits]
 
 
-def _measure_rounds(folder: Path) -> list[Run]:
+def _measure_rounds() -> list[frame.Run]:
     runs = []
     for name in ("emotions", "scene", "yeast"):
-        X, Y = read_rows(name, folder)
+        X, Y = read_rows(name)
         for per_round, size in ((1, 2), (2, 2), (3, 2), (1, 3)):
             growth = GraphGrowth(cliques_per_round=per_round, clique_size=size, graph_tol=0.0)
-            model, seconds = _fit(StandardScaler().fit_transform(X), Y, graph=growth, alpha=0.3)
+            model, _, seconds = _fit(StandardScaler().fit_transform(X), Y, graph=growth, alpha=0.3)
             graph, asked = model.label_graph_, {"set": name, "per_round": per_round, "size": size}
             found = {"objective": model.objective_, "gap": model.duality_gap_, "seconds": seconds}
             counts = {"rounds": len(model.graph_trace_) - 1, "cliques": graph.n_cliques, "width": graph.width}
@@ -116,7 +103,7 @@ def _measure_rounds(folder: Path) -> list[Run]:
     return runs
 
 
-def _round_table(runs: list[Run]) -> str:
+def _round_table(runs: list[frame.Run]) -> str:
     lines = [
         f"{'':10s}{'a round':>8s}{'size':>6s}{'objective':>11s}{'gap':>9s}{'relaxation':>12s}"
         f"{'rounds':>8s}{'cliques':>9s}{'width':>7s}{'seconds':>9s}"
@@ -129,7 +116,7 @@ def _round_table(runs: list[Run]) -> str:
     return "\n".join(lines)
 
 
-def _measure_edges() -> list[Run]:
+def _measure_edges() -> list[frame.Run]:
     random = np.random.default_rng(0)
     X = random.normal(size=(2000, 20))
     shared = random.normal(size=(2000, 5)) @ random.normal(size=(5, _LABELS))
@@ -142,12 +129,12 @@ def _measure_edges() -> list[Run]:
             options = {"graph": order[:count] or "none", "alpha": 0.01, "tol": 1e-12}
             few, many = (_fit(X, Y, **options, max_iter=passes) for passes in (2, 12))
             width = many[0].label_graph_.width
-            runs.append({"kind": kind, "edges": count, "width": width, "seconds": (many[1] - few[1]) / 10})
+            runs.append({"kind": kind, "edges": count, "width": width, "seconds": (many[2] - few[2]) / 10})
             print(runs[-1], flush=True)
     return runs
 
 
-def _draw(runs: list[Run], path: Path) -> None:
+def _draw(runs: list[frame.Run], path: Path) -> None:
     figure, axis = frame.begin_picture(figsize=(6, 3.8))
     styles = {"band": ("edges in a band", "C0", -14), "random": ("random edges", "C1", 7)}
     for kind, (title, color, lift) in styles.items():
@@ -167,20 +154,18 @@ def _draw(runs: list[Run], path: Path) -> None:
 
 @frame.command(
     parts=frame.several(["solvers", "edges", "rounds"]),
-    passes=frame.flag(1000, "at most, of a solver"),
-    data=DEFAULT_DATA,
     out=frame.RESULTS / "label_graph_speed.json",
     picture=frame.IMAGES / "graph_edges_cost.png",
 )
 def main(arguments: Any) -> None:
     results: dict[str, Any] = frame.read_json(arguments.out)
     if "solvers" in arguments.parts:
-        results["solvers"] = _dated(_measure_solvers(arguments.data, arguments.passes))
+        results["solvers"] = _dated(_measure_solvers())
         print(_solver_table(results["solvers"]), flush=True)
     if "edges" in arguments.parts:
         results["edges"] = _dated(_measure_edges())
         _draw(results["edges"], arguments.picture)
     if "rounds" in arguments.parts:
-        results["rounds"] = _dated(_measure_rounds(arguments.data))
+        results["rounds"] = _dated(_measure_rounds())
         print(_round_table(results["rounds"]), flush=True)
     frame.write_json(arguments.out, results | {"threads": 1})

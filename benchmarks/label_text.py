@@ -1,35 +1,21 @@
 """The value of label names as a prior: AUC over labels with 300, 1,000 and 3,000 training rows.
 
 The bundled Debian tags, bibtex and delicious, of which only the labels' *names*, split into words, and the
-names of the features are known.  Rows are drawn from the training rows, 3,000 test rows are scored, and
-nothing is chosen on them.  All models are linear and logistic, with intercepts of variance 10 and a scale
-that ``LabelTextClassifier`` chooses on held-out training rows; one line per prior:
-
-identity     labels independent, no mean covariance   labels of similar texts covary, no mean mean
-labels independent, mean by the similarity of a row's words to a label's both         both, the default of the
-class taxonomy     both, with the facets of the tags as a taxonomy too (Debian tags) margins      both, around
-``MaxMarginClassifier`` instead of the logistic model low rank     both, around ``LowRankClassifier(50,
-"log_loss", 0.3)`` rank alone   the same low-rank model with independent labels and no mean
-shuffled     both, with the names of labels permuted at random: the effect of meaningless words
+names of the features are known. Rows are drawn from the training rows, 3,000 test rows are scored, and
+nothing is chosen on them. All models are linear, with intercepts of variance 10 and a scale that
+``LabelTextClassifier`` chooses on held-out training rows. Priors: "identity", independent labels and no mean;
+"covariance", labels of similar texts covary; "mean", by the similarity of a row's words to a label's; "both",
+the default of the class; "taxonomy", with the facets of the tags as a taxonomy too; "shuffled", both with the
+names of labels permuted at random. Around other models: "margins", both around ``MaxMarginClassifier``; "low
+rank", both around ``LowRankClassifier(50, "log_loss", 0.3)``, and "rank alone", that with neither.
 
 Numbers are means over draws with standard errors: AUC over all labels that the test rows have, over those
-without a positive training row, and micro- and macro-F1 of labels with a probability above 1/2.
-
-``--sets hidden`` hides a fifth of the labels from the training rows and measures their probabilities.
-
-Animals with Attributes has no words in its features (PHOG): there attributes covary by their names, with 20
-images of each of the 40 training classes.  Ten classes are new: their signatures are the given ones, or made
-only from the classes' names (an attribute is present if its name is more similar to the class's than to most
-classes').
-
-Example: ``OMP_NUM_THREADS=1 python -m benchmarks.label_text``.
+without a positive training row, and micro- and macro-F1 of labels with a probability above 1/2. ``--sets
+hidden`` hides a fifth of the labels from the training rows and measures their probabilities.
 """
 
-import argparse
-import time
 import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,14 +24,14 @@ from scipy.special import expit, logit
 from sklearn.preprocessing import normalize
 
 import labelweave as lw
-from benchmarks.frame import RESULTS, command, flag, read_json, several, standard_error, write_json
+from benchmarks.frame import RESULTS, command, read_json, several, standard_error, timed, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.problems import DEFAULT_DATA, read_parts
+from benchmarks.problems import read_parts
 from labelweave.datasets import load_debtags
 from labelweave.metrics import average_auc, f1_score
 
 _SIZES, _DRAWS = (300, 1000, 3000), 5
-_TEST_ROWS, _IMAGES = 3000, 20
+_TEST_ROWS = 3000
 _KINDS = (
     "identity", "covariance", "mean", "both", "taxonomy", "margins", "low rank", "rank alone", "shuffled",
 )  # fmt: skip
@@ -63,16 +49,16 @@ class _Problem(NamedTuple):
     parents: Any = None
 
 
-def _debtags(data: Path) -> _Problem:
+def _debtags() -> _Problem:
     tags = load_debtags()
     names = [str(name) for name in tags.label_names]
     parts = tags.X, tags.Y, tags.X_test, tags.Y_test, [str(name) for name in tags.feature_names]
     return _Problem(*parts, names, [tuple(pair) for pair in tags.parents])
 
 
-def _mulan(name: str) -> Callable[[Path], _Problem]:
-    def load(data: Path) -> _Problem:
-        train, test = read_parts(name, data)
+def _mulan(name: str) -> Callable[[], _Problem]:
+    def load() -> _Problem:
+        train, test = read_parts(name)
         X, X_test = (normalize(sp.csr_array(part.X)) for part in (train, test))
         names = [str(label).removeprefix("TAG_") for label in np.asarray(train.label_names)]
         features = [str(feature) for feature in np.asarray(train.feature_names)]
@@ -81,7 +67,7 @@ def _mulan(name: str) -> Callable[[Path], _Problem]:
     return load
 
 
-_PROBLEMS: dict[str, Callable[[Path], _Problem]] = {
+_PROBLEMS: dict[str, Callable[[], _Problem]] = {
     "debtags": _debtags,
     "bibtex": _mulan("bibtex"),
     "delicious": _mulan("delicious"),
@@ -109,10 +95,8 @@ def _models(problem: _Problem, seed: int) -> dict[str, Any]:
 
 
 def _measured(model: Any, problem: _Problem, rows: Any, held: Any) -> dict[str, float]:
-    clock = time.process_time()
     Y, truth = problem.Y[rows], problem.Y_test[held]
-    model.fit(problem.X[rows], lw.LabelMatrix(Y, names=problem.labels))
-    seconds = time.process_time() - clock
+    _, seconds = timed(model.fit, problem.X[rows], lw.LabelMatrix(Y, names=problem.labels))
     X, never = problem.X_test[held], np.asarray(Y.sum(axis=0)).ravel() == 0
     scores, predicted = model.decision_function(X), sp.csr_array(model.predict(X))
     known = np.asarray(truth.sum(axis=0)).ravel() > 0
@@ -134,8 +118,8 @@ def _summary(draws: list[dict[str, float]]) -> dict[str, tuple[float, float]]:
     }
 
 
-def _run(name: str, chosen: argparse.Namespace, results: dict[str, Any]) -> None:
-    problem = _PROBLEMS[name](chosen.data)
+def _run(name: str, chosen: Any, results: dict[str, Any]) -> None:
+    problem = _PROBLEMS[name]()
     n_rows, n_test = problem.X.shape[0], problem.X_test.shape[0]
     held = np.sort(np.random.default_rng(0).permutation(n_test)[:_TEST_ROWS])
     for size in chosen.sizes:
@@ -162,9 +146,9 @@ def _compare(kept: dict[str, Any]) -> None:
             found["AUC less identity's"] = float(away.mean()), float(standard_error(away))
 
 
-def _hidden(name: str, chosen: argparse.Namespace, results: dict[str, Any]) -> None:
+def _hidden(name: str, chosen: Any, results: dict[str, Any]) -> None:
     """Measure the probabilities of labels without training rows."""
-    problem, found = _PROBLEMS[name](chosen.data), []
+    problem, found = _PROBLEMS[name](), []
     held = np.sort(np.random.default_rng(0).permutation(problem.X_test.shape[0])[:_TEST_ROWS])
     for seed in range(chosen.draws):
         rng = np.random.default_rng(seed)
@@ -194,62 +178,19 @@ def _show(name: str, size: int, kind: str, summary: dict[str, Any]) -> None:
     print(f"{name} {size:5d} {kind:10s} {numbers}", flush=True)
 
 
-def _awa(chosen: argparse.Namespace, results: dict[str, Any]) -> None:
-    """Compare attributes that covary by name, and new classes with signatures made from names."""
-    with np.load(chosen.data / "awa" / "awa-phog.npz", allow_pickle=False) as archive:
-        arrays = dict(archive)
-    X, classes = np.asarray(arrays["X"], np.float64), [str(name) for name in arrays["classes"]]
-    names = [str(name) for name in arrays["predicates"]]
-    signatures, is_new = arrays["class_predicate_binary"], np.isin(classes, arrays["test_classes"])
-    by_name, index = _named_signatures(classes, names), arrays["class_index"]
-    new_rows = np.flatnonzero(is_new[index])
-    found: dict[str, list[float]] = {}
-    for seed in range(chosen.draws):
-        rng = np.random.default_rng(seed)
-        of_classes = [rng.permutation(np.flatnonzero(index == c))[:_IMAGES] for c in np.flatnonzero(~is_new)]
-        rows, held = np.concatenate(of_classes), rng.permutation(new_rows)[:2000]
-        Y, truth = signatures[index[rows]], signatures[index[held]]
-        varies = (truth.any(axis=0)) & (~truth.astype(bool)).any(axis=0)
-        for kind, covariance in (("identity", "none"), ("covariance", "learn")):
-            model = lw.LabelTextClassifier(covariance=covariance)
-            scores = model.fit(X[rows], lw.LabelMatrix.from_any(Y, names=names)).decision_function(X[held])
-            auc = average_auc(truth[:, varies], scores[:, varies])
-            found.setdefault(f"attributes, {kind}", []).append(auc)
-        answer, groups = np.asarray(classes)[index[held]], index[rows]
-        for kind, table in (("signatures", signatures), ("names", by_name)):
-            model = lw.ZeroShotClassifier(None, table[is_new]).fit(X[rows], Y, groups=groups)
-            predicted = np.asarray(classes)[is_new][model.predict(X[held])]
-            found.setdefault(f"new classes, {kind}", []).append(float(np.mean(predicted == answer)))
-    summary = {kind: _summary([{"value": one} for one in values])["value"] for kind, values in found.items()}
-    results["awa"] = summary | {"measured": describe_machine()}
-    for kind, value in summary.items():
-        print(f"awa {kind}: {value[0]:.4f} +- {value[1]:.4f}", flush=True)
-    write_json(chosen.out, results)
-
-
-def _named_signatures(classes: list[str], attributes: list[str]) -> Any:
-    """Make signatures from names: an attribute is present if its name is closer than to most classes."""
-    one, other = lw.LabelText(classes).directions(), lw.LabelText(attributes).directions()
-    near = one @ other.T
-    return np.where(near > np.median(near, axis=0), 1, 0)
-
-
 @command(
-    sets=several([*_PROBLEMS, "hidden", "awa"]),
+    sets=several([*_PROBLEMS, "hidden"]),
     models=several(_KINDS),
     sizes=_SIZES,
     draws=_DRAWS,
-    data=flag(DEFAULT_DATA, "the folder that has mulan/ and awa/"),
     out=RESULTS / "label_text.json",
 )
-def main(chosen: argparse.Namespace) -> None:
+def main(chosen: Any) -> None:
     warnings.simplefilter("ignore")
     results: dict[str, Any] = read_json(chosen.out)
     for name in chosen.sets:
         if name == "hidden":
             for of in _PROBLEMS:
                 _hidden(of, chosen, results)
-        elif name == "awa":
-            _awa(chosen, results)
         else:
             _run(name, chosen, results)

@@ -3,18 +3,12 @@
 Cases: ``wordnet``, from the gloss of a noun to its parent nouns (Debian's ``wordnet-base``; labels with two
 rows or more); ``bibtex``, ``debtags`` and ``delicious``; ``texts``, synthetic texts whose labels follow a
 power law.  Test rows without a label are dropped.  Every model is measured in a separate process, fitted on
-one thread unless ``--jobs`` changes this; times are CPU seconds.  Where one-vs-rest would take hours,
-``--sampled`` labels, spread evenly over the order of frequency, are fitted and the seconds multiplied.
+one thread unless ``--jobs`` changes this; times are CPU seconds.
 
-``--tune`` compares settings on a held-out tenth of the training rows, and ``--rare`` ranks rare labels higher
-there; test rows are not used.
-
-Example: ``python -m benchmarks.label_tree`` writes ``benchmarks/results/label_tree.json``.
+``--rare`` ranks rare labels higher on a held-out tenth of the training rows; test rows are not used.
 """
 
-import argparse
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.feature_extraction.text import TfidfVectorizer
 
 import labelweave as lw
-from benchmarks.frame import RESULTS, command, flag, read_json, timed, write_json
+from benchmarks.frame import RESULTS, command, cost_of, flag, read_json, timed, write_json
 from benchmarks.machine import describe_machine, in_own_process, peak_memory_bytes
 from benchmarks.problems import read_parts
 from benchmarks.wordnet import read_nouns
@@ -36,7 +30,7 @@ from labelweave.postprocessing import favor_rare_labels
 _BUDGETS = (4, 16, 64, None)
 _REPEATS = 3
 _TOP = 5
-_HELD_OUT, _RARE = "held-out training rows: ", "rare labels moved up: "
+_RARE = "rare labels moved up: "
 _POWERS, _MOVED = (0.0, 0.25, 0.5, 1.0), 50  # of propensities, and labels of a row that are sorted again
 
 _CERTIFIED: dict[str, Any] = {"tol": 1e-2, "prune": "certified"}  # pruned within a gap of 0.01
@@ -50,19 +44,6 @@ MODELS: dict[str, Callable[[], Any]] = {
     "one-vs-rest": lambda: LabelTreeClassifier(**_CERTIFIED, negatives="all"),
     "one-vs-rest, hinge": lambda: MaxMarginClassifier(**_CERTIFIED),
 }
-_HINGES: dict[str, dict[str, Any]] = {
-    "one tree": _CERTIFIED | {"n_trees": 1},
-    "one tree, tol = 0.1": _CERTIFIED | {"n_trees": 1, "tol": 0.1},
-    "three trees": _CERTIFIED | {"n_trees": 3},
-    "three trees, tol = 0.03": _CERTIFIED | {"n_trees": 3, "tol": 0.03},
-    "three trees, tol = 0.1": _CERTIFIED | {"n_trees": 3, "tol": 0.1},
-    "three trees, tol = 0.1, weights of 0.1": {"n_trees": 3, "tol": 0.1, "prune": 0.1},
-    "three trees, tol = 0.1, weights of 0.03": {"n_trees": 3, "tol": 0.1, "prune": 0.03},
-    "default, hinge": {},
-    "three trees, tol = 0.1, all weights": {"n_trees": 3, "tol": 0.1, "prune": "off"},
-}
-TUNED: dict[str, dict[str, Any]] = {name: {"loss": "hinge"} | made for name, made in _HINGES.items()}
-TUNED |= {"default": {}, "default, C = 0.5": {"C": 0.5}, "default, C = 2": {"C": 2.0}}
 MOVED: dict[str, Callable[[], Any]] = {
     "default": LabelTreeClassifier,
     "unbiased": lambda: LabelTreeClassifier(flip_rates="propensity"),
@@ -70,7 +51,7 @@ MOVED: dict[str, Callable[[], Any]] = {
 }
 
 
-def load_case(name: str, options: argparse.Namespace) -> tuple[LabeledData, LabeledData]:
+def load_case(name: str, options: Any) -> tuple[LabeledData, LabeledData]:
     if name == "wordnet":
         train, test = _wordnet(options.dict / "data.noun")
     elif name == "texts":
@@ -99,12 +80,8 @@ def _wordnet(path: Path) -> tuple[LabeledData, LabeledData]:
     return LabeledData(X, Y[rows]), LabeledData(X_test, Y[held])
 
 
-def measure_model(
-    name: str, model: Any, train: LabeledData, test: LabeledData, *, proofs: bool = True
-) -> dict[str, Any]:
-    before, start = time.perf_counter(), time.process_time()
-    model.fit(train.X, train.Y)
-    seconds, wall = time.process_time() - start, time.perf_counter() - before
+def measure_model(name: str, model: Any, train: LabeledData, test: LabeledData) -> dict[str, Any]:
+    _, wall, seconds = cost_of(model.fit, train.X, train.Y)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.lw"
         lw.save(model, path)
@@ -123,7 +100,7 @@ def measure_model(
         "rows_a_cpu_second": len(test.Y) / min(spent for _, spent in made),
         "peak_gigabytes": peak_memory_bytes() / 1e9,
     }
-    if proofs and isinstance(model, LabelTreeClassifier) and len(model.label_trees_) == 1:
+    if isinstance(model, LabelTreeClassifier) and len(model.label_trees_) == 1:
         found["proofs"] = [_proofs(model, test, budget) for budget in _BUDGETS]
         lists = {b: model.shortlist_recall(test.X, test.Y, _TOP, beam=b) for b in (1, 3, 10, 30)}
         found["shortlists"] = {
@@ -156,14 +133,6 @@ def _proofs(model: LabelTreeClassifier, test: LabeledData, budget: int | None) -
     }
 
 
-def _sampled(train: LabeledData, test: LabeledData, n_sampled: int) -> dict[str, Any]:
-    """Time one-vs-rest on some labels, spread over the order of frequency."""
-    some = spread_labels(train, n_sampled)
-    _, seconds = timed(MODELS["one-vs-rest"]().fit, train.X, some)
-    share = train.Y.n_labels / some.n_labels
-    return {"model": "one-vs-rest, sampled", "labels": some.n_labels, "fit_cpu_seconds": seconds * share}
-
-
 def spread_labels(train: LabeledData, count: int) -> LabelMatrix:
     order = np.argsort(-train.Y.positive_counts(), kind="stable")
     return train.Y.select_labels(np.sort(order[:: max(1, len(order) // count)][:count]))
@@ -175,11 +144,6 @@ def hold_out(train: LabeledData) -> tuple[LabeledData, LabeledData]:
     has_some = np.diff(train.Y.positives.indptr) > 0
     kept, held = np.flatnonzero(~is_held), np.flatnonzero(is_held & has_some)
     return LabeledData(train.X[kept], train.Y[kept]), LabeledData(train.X[held], train.Y[held])
-
-
-def _tuned(name: str, train: LabeledData) -> dict[str, Any]:
-    model = MODELS[name]() if name in MODELS else LabelTreeClassifier(**TUNED[name])
-    return measure_model(name, model, *hold_out(train), proofs=False)
 
 
 def _moved(name: str, train: LabeledData) -> dict[str, Any]:
@@ -194,34 +158,27 @@ def _moved(name: str, train: LabeledData) -> dict[str, Any]:
     return found
 
 
-def _one(case: str, name: str, options: argparse.Namespace) -> dict[str, Any]:
+def _one(case: str, name: str, options: Any) -> dict[str, Any]:
     train, test = load_case(case, options)
     sizes = {"rows": len(train.Y), "features": train.X.shape[1], "labels": train.Y.n_labels}
     sizes |= {"test_rows": len(test.Y), "labels_a_row": train.Y.positives.nnz / len(train.Y)}
-    if name.startswith(_HELD_OUT):
-        found = _tuned(name.removeprefix(_HELD_OUT), train)
-    elif name.startswith(_RARE):
+    if name.startswith(_RARE):
         found = _moved(name.removeprefix(_RARE), train)
-    elif name == "one-vs-rest, sampled":
-        found = _sampled(train, test, options.sampled)
     else:
         found = measure_model(name, MODELS[name]().set_params(n_jobs=options.jobs), train, test)
     return {"sizes": sizes, "found": found}
 
 
-def _names(case: str, options: argparse.Namespace) -> list[str]:
-    if options.tune:
-        return [_HELD_OUT + name for name in options.models or TUNED]
+def _names(case: str, options: Any) -> list[str]:
     if options.rare:
         return [_RARE + name for name in options.models or MOVED]
-    usual = ["default", "tree", "one-vs-rest, sampled"] if case == "texts" else list(MODELS)
+    usual = ["default", "tree"] if case == "texts" else list(MODELS)
     return options.models or usual
 
 
 @command(
     cases=flag(["bibtex", "delicious", "wordnet", "texts"], nargs="*"),
     models=flag(help="by name; by default all that take minutes", nargs="*"),
-    tune=flag(False, "compare settings on held-out training rows"),
     rare=flag(False, "move rare labels up on held-out training rows"),
     dict=flag(Path("/usr/share/wordnet"), "has data.noun"),
     rows=flag(30_000, "of texts"),
@@ -229,10 +186,9 @@ def _names(case: str, options: argparse.Namespace) -> list[str]:
     labels=flag(50_000, "of texts"),
     test_rows=flag(5_000, "of texts"),
     jobs=flag(1, "threads of a fit"),
-    sampled=flag(64, "labels of one-vs-rest on texts"),
     out=RESULTS / "label_tree.json",
 )
-def main(options: argparse.Namespace) -> None:
+def main(options: Any) -> None:
     results: dict[str, Any] = read_json(options.out)
     for case in options.cases:
         for name in _names(case, options):

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from benchmarks.frame import timed
 from benchmarks.peers.exchange import PeerProblem, Solution, Trainer, serve
 
 _WARM_UP_ROWS = 300  # with a kernel
@@ -39,9 +40,7 @@ def prepare(problem: PeerProblem) -> Trainer:
         return MaxMarginClassifier(C=problem.penalty / 2.0, tol=tolerance, n_jobs=problem.threads, **kernel)
 
     def train(tolerance: float) -> Solution:
-        start = time.perf_counter()
-        model = make(tolerance).fit(problem.X, problem.Y)
-        seconds = time.perf_counter() - start
+        model, seconds = timed(make(tolerance).fit, problem.X, problem.Y, clock=time.perf_counter)
         if has_kernel:
             weights = coefficients_of(model, problem.Y.shape)
         else:

@@ -6,14 +6,14 @@ labels.  Parameters follow, such as ``tree,n_trees=3``.  The complete ``fit`` is
 loads compiled loops before.
 """
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
 
-from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
+from benchmarks.frame import quiet
+from benchmarks.peers.exchange import TOP, RankingProblem, Trained, serve_ranking, settings_of
 from labelweave import LabelTreeClassifier, LowRankClassifier, MaxMarginClassifier
 
 
@@ -32,8 +32,7 @@ def prepare(problem: RankingProblem, variant: str) -> Callable[[], Trained]:
             return LowRankClassifier(**settings | other, dtype="float32", n_jobs=1)
         return MaxMarginClassifier(**{"prune": "certified", "tol": 1e-2} | settings, n_jobs=problem.threads)
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # labels without positives among a few rows
+    with quiet(Warning):  # labels without positives among a few rows
         make(rank=5).fit(X[:400], Y[:400, some]).predict_top(X[:300], TOP)
 
     def train() -> Trained:

@@ -1,13 +1,11 @@
 """One fit to many rows: its seconds, its status, and the memory of the process."""
 
-import time
-import warnings
 from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
 
-from benchmarks.frame import RESULTS, save
+from benchmarks.frame import RESULTS, cost_of, quiet, save
 from benchmarks.machine import peak_memory_bytes
 
 
@@ -17,12 +15,9 @@ def large_fit(model: Any, X: Any, Y: Any, few: Any = None) -> dict[str, Any]:
     A small fit before, to ``few`` where the same model would not do, loads or compiles the loops.  Memory is
     the largest resident size of the process so far.
     """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # the number of rounds may be fixed, not convergence
+    with quiet(Warning):  # the number of rounds may be fixed, not convergence
         (model if few is None else few).fit(X[:500], Y[:500])
-        before, begin, spent = peak_memory_bytes(), time.perf_counter(), time.process_time()
-        model.fit(X, Y)
-    seconds, spent = time.perf_counter() - begin, time.process_time() - spent
+        before, (_, seconds, spent) = peak_memory_bytes(), cost_of(model.fit, X, Y)
     found = {
         "rows": X.shape[0],
         "features": X.shape[1],

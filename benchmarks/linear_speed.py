@@ -4,27 +4,20 @@ Every program solves, for every label l,
 
     min over z:  1/2 ||z||^2 + c sum_i max(0, 1 - y_il z.x_i),
 
-``x_i`` with a constant feature 1 appended and c = 2 C for labelweave's C.  The
-gap (P - D) / P has P and D summed over labels; P is computed here, in float64,
-from the weights that a program returns.
+``x_i`` with a constant feature 1 appended and c = 2 C for labelweave's C. The gap (P - D) / P has P and D
+summed over labels; P is computed here, in float64, from the weights that a program returns.
 
-labelweave's gap uses its own dual value.  A peer returns no dual variables, so
-its gap uses D_best, the largest dual value that any run of any program reached
-(labelweave is run once more, to --reference-tolerance, for it).  That is a
-lower bound on the gap which the peer itself could certify: it favors the peer.
-LIBLINEAR prints its dual value, so its own gap is in the results file too.
+labelweave's gap uses its own dual value. A peer returns no dual variables, so its gap uses D_best, the
+largest dual value that any run of any program reached (labelweave is run once more, to 1e-5, for it): a lower
+bound on the gap which the peer itself could certify, which favors the peer. LIBLINEAR prints its dual value,
+so its own gap is in the results file too.
 
-Peers stop by another rule than the gap.  Each is run over a series of
-tolerances, and the loosest one whose gap is below the target is the one that
-counts.  The first round runs the whole series, later rounds the tolerances that
-count; within a round the programs follow one another, so that other load on the
-machine falls on all of them.  Data are in memory before the clock starts.  What
-else is not timed is in the docstring of each program's module.
-
-Example: ``python -m benchmarks.linear_speed --problem rcv1 --repeats 3``.
+Peers stop by another rule than the gap: the loosest of a series of tolerances whose gap is below the target
+counts. The first round runs the whole series, later rounds the tolerances that count; within a round the
+programs follow one another, so that other load on the machine falls on all of them. Data are in memory before
+the clock starts; what else is not timed is in the docstring of each program's module.
 """
 
-import argparse
 import statistics
 import tempfile
 from collections.abc import Sequence
@@ -35,13 +28,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.frame import command, flag, markdown, save, several
+from benchmarks.frame import OUT, command, flag, markdown, save, several
 from benchmarks.machine import describe_machine
 from benchmarks.peers.exchange import PeerProblem, Solution, write_problem
-from benchmarks.problems import DEFAULT_DATA, load_problem
+from benchmarks.problems import load_problem
 from benchmarks.programs import PROGRAMS, Program, Session, version_of
 
 _TARGETS = (1e-2, 1e-3, 1e-4)
+_REFERENCE = 1e-5  # labelweave's gap for D_best
 
 
 @dataclass
@@ -84,15 +78,13 @@ def _relative_gap(primal: float, dual: float) -> float:
     return (primal - dual) / abs(primal)
 
 
-def measure(
-    problem: PeerProblem, programs: Sequence[Program], repeats: int, reference_tolerance: float
-) -> tuple[list[Curve], float]:
+def measure(problem: PeerProblem, programs: Sequence[Program], repeats: int) -> tuple[list[Curve], float]:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         write_problem(folder / "problem.npz", problem)
         session = Session(folder / "problem.npz", problem.threads)
         curves = [_first_round(session, problem, program, folder) for program in programs]
-        best_dual = _best_dual(session, programs, curves, reference_tolerance)
+        best_dual = _best_dual(session, programs, curves)
         for curve in curves:
             curve.set_gaps(best_dual)
         for _ in range(repeats - 1):
@@ -133,20 +125,18 @@ def _further_round(session: Session, program: Program, curve: Curve) -> None:
             shown[solution.tolerance].all_seconds.append(solution.seconds)
 
 
-def _best_dual(
-    session: Session, programs: Sequence[Program], curves: Sequence[Curve], tolerance: float
-) -> float:
+def _best_dual(session: Session, programs: Sequence[Program], curves: Sequence[Curve]) -> float:
     duals = [point.own_dual for curve in curves for point in curve.points]
     for program in programs:
         if program.is_own:
-            duals += [solution.dual for solution in session.run(program, [tolerance])]
+            duals += [solution.dual for solution in session.run(program, [_REFERENCE])]
     known = [dual for dual in duals if dual is not None]
     if not known:
         raise ValueError("No program given reports a dual value; add labelweave or liblinear to --programs.")
     return max(known)
 
 
-def _describe(arguments: argparse.Namespace, problem: PeerProblem) -> dict[str, Any]:
+def _describe(arguments: Any, problem: PeerProblem) -> dict[str, Any]:
     return {
         "problem": arguments.problem,
         "rows": problem.X.shape[0],
@@ -154,8 +144,8 @@ def _describe(arguments: argparse.Namespace, problem: PeerProblem) -> dict[str, 
         "non_zeros": int(problem.X.nnz),
         "labels": problem.Y.shape[1],
         "positives": int(problem.Y.nnz),
-        "penalty": arguments.penalty,
-        "threads": arguments.threads,
+        "penalty": problem.penalty,
+        "threads": problem.threads,
         "repeats": arguments.repeats,
     }
 
@@ -216,19 +206,15 @@ def _hinge_sum(X: sp.csr_array, Y: sp.csr_array, weights: Any) -> float:
 
 @command(
     problem=flag("rcv1", "rcv1, rcv1-subset1, tmc2007, debtags or synthetic:n,d,L"),
-    penalty=flag(1.0, "c above: LIBLINEAR's -c, twice labelweave's C"),
-    threads=flag(1, "LIBLINEAR uses one whatever is given"),
     repeats=flag(3, "rounds; the median time of a tolerance counts"),
     programs=several(PROGRAMS),
-    reference_tolerance=flag(1e-5, "labelweave's gap for D_best"),
-    data=flag(DEFAULT_DATA, "the folder that has rcv1/"),
-    out=flag(help="a JSON file for the results", type=Path),
+    out=OUT,
 )
-def main(arguments: argparse.Namespace) -> None:
-    X, Y = load_problem(arguments.problem, arguments.data)
-    problem = PeerProblem(X, Y, arguments.penalty, arguments.threads)
+def main(arguments: Any) -> None:
+    X, Y = load_problem(arguments.problem)
+    problem = PeerProblem(X, Y, 1.0)
     programs = [PROGRAMS[name] for name in arguments.programs]
-    curves, best_dual = measure(problem, programs, arguments.repeats, arguments.reference_tolerance)
+    curves, best_dual = measure(problem, programs, arguments.repeats)
     results = _describe(arguments, problem) | {"best_dual": best_dual, "curves": list(map(asdict, curves))}
     table = markdown_table(curves, _TARGETS)
     print(_caption(results), table, sep="\n\n")

@@ -1,58 +1,57 @@
 """Seconds to an equal objective: kernel logistic models of labelweave and of scikit-learn.
 
-Fixed RBF kernels times a scale, stored in double precision, no intercepts.
+Fixed RBF kernels times a scale, stored in double precision, no intercepts. Logistic, one label against the
+rest, one class of satimage and all six: ``GaussianProcessClassifier`` with a fixed kernel, whose mode has
+labelweave's objective. Softmax, satimage and ImCLEF07A: ``LogisticRegression`` with lbfgs and newton-cg on
+the Cholesky factor of the kernel matrix.
 
-* Logistic, one label against the rest: ``GaussianProcessClassifier`` with a fixed kernel, whose mode has
-  labelweave's objective; one class of satimage, and all six.
-* Softmax: ``LogisticRegression`` with lbfgs and newton-cg on the Cholesky factor of the kernel matrix;
-  satimage and ImCLEF07A.
-
-The target is a relative distance above the optimum, which a fit of labelweave to a gap of 1e-10 bounds.  The
+The target is a relative distance above the optimum, which a fit of labelweave to a gap of 1e-10 bounds. The
 seconds of a program are those until it has computed an objective that low; computing the kernel matrix, which
 all need, and factorizing it, which LogisticRegression needs, are shown separately. labelweave's certified
-seconds are those to a duality gap of the same size, which only labelweave reports.  The programs alternate;
+seconds are those to a duality gap of the same size, which only labelweave reports. The programs alternate;
 shown are medians, and ratios of the medians, of one invocation.
-
-Example: ``python -m benchmarks.logistic_speed --cases binary-1000 satimage``.
 """
 
-import argparse
 from statistics import median
+from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, command, flag, markdown, save, several
-from benchmarks.logistic_fits import Fit, Prior, fit, kernel_matrix
-from benchmarks.logistic_peers import (
+from benchmarks.frame import RESULTS, command, markdown, save, several, timed
+from benchmarks.logistic_fits import (
+    Fit,
+    Prior,
     Watched,
     factor_of,
+    fit,
     fit_gaussian_process,
     fit_logistic_regression,
+    kernel_matrix,
     reached,
 )
-from benchmarks.logistic_problems import ClassProblem, load_class_problem
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import ClassProblem, load_class_problem
 
 _CASES = (
     "binary-1000", "binary-2000", "rest-1000", "rest-2000", "satimage", "imclef-2000", "imclef-6000",
 )  # fmt: skip
 _EXCESSES = (1e-4, 1e-6)
+_SCALE, _LIMIT = 10.0, 600.0  # of the kernel; seconds for a peer's run
 _SOLVERS = ("lbfgs", "newton-cg")
 _COLUMNS = ("case", "program", "kernel matrix", "factor", *(f"{excess:g} above" for excess in _EXCESSES))
 
 
-def _measure(case: str, arguments: argparse.Namespace, workers: Any) -> list[dict[str, Any]]:
+def _measure(case: str, arguments: Any, workers: Any) -> list[dict[str, Any]]:
     kind, _, size = case.partition("-")
     if kind not in ("binary", "rest"):
-        return _measure_softmax(load_class_problem(case, arguments.data), arguments, workers)
-    problem = load_class_problem("satimage", arguments.data).first(int(size))
+        return _measure_softmax(load_class_problem(case), arguments, workers)
+    problem = load_class_problem("satimage").first(int(size))
     classes = [0] if kind == "binary" else list(range(len(problem.classes)))
     return _measure_logistic(case, problem, classes, arguments, workers)
 
 
 def _measure_logistic(
-    case: str, problem: ClassProblem, classes: list[int], arguments: argparse.Namespace, workers: Any
+    case: str, problem: ClassProblem, classes: list[int], arguments: Any, workers: Any
 ) -> list[dict[str, Any]]:
     """Compare with the Gaussian process: some classes, each against the rest."""
     from labelweave.problems.losses import EntrywiseLoss
@@ -60,8 +59,8 @@ def _measure_logistic(
     labels = [problem.codes == number for number in classes]
     signs = np.where(np.column_stack(labels), 1, -1).astype(np.int8)
     loss = EntrywiseLoss("log_loss", signs, np.ones((len(signs), 1)), is_separate=True)
-    gram, making = _timed_matrix(problem, arguments, workers)
-    own = _OwnRuns(gram, Prior(arguments.scale, 0.0), loss, workers)
+    gram, making = timed(kernel_matrix, problem, 1.0, workers, clock=perf_counter)
+    own = _OwnRuns(gram, Prior(_SCALE, 0.0), loss, workers)
     peers = []
     for _ in range(arguments.repeats):
         own.run()
@@ -85,22 +84,20 @@ def _sum_reached(runs: list[Watched], excess: float) -> float | None:
     return None if None in times else sum(seconds for seconds in times if seconds is not None)
 
 
-def _sklearn_kernel(problem: ClassProblem, arguments: argparse.Namespace) -> Any:
+def _sklearn_kernel(problem: ClassProblem, arguments: Any) -> Any:
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-    gamma = arguments.width * problem.paper_gamma()
-    return ConstantKernel(arguments.scale, "fixed") * RBF(np.sqrt(0.5 / gamma), "fixed")
+    gamma = problem.paper_gamma()
+    return ConstantKernel(_SCALE, "fixed") * RBF(np.sqrt(0.5 / gamma), "fixed")
 
 
-def _measure_softmax(
-    problem: ClassProblem, arguments: argparse.Namespace, workers: Any
-) -> list[dict[str, Any]]:
+def _measure_softmax(problem: ClassProblem, arguments: Any, workers: Any) -> list[dict[str, Any]]:
     """Compare with logistic regression on a factor of the kernel matrix."""
     from labelweave.features.gram import StoredGram
     from labelweave.problems.losses import SoftmaxLoss
 
-    gram, making = _timed_matrix(problem, arguments, workers)
-    matrix = arguments.scale * gram.table
+    gram, making = timed(kernel_matrix, problem, 1.0, workers, clock=perf_counter)
+    matrix = _SCALE * gram.table
     factor, added, factor_seconds = factor_of(matrix)
     loss = SoftmaxLoss(problem.codes, len(problem.classes), np.ones((len(problem.codes), 1)))
     own = _OwnRuns(StoredGram(matrix, workers), Prior(1.0, 0.0), loss, workers)
@@ -109,7 +106,7 @@ def _measure_softmax(
     for _ in range(arguments.repeats):
         own.run()
         for solver, made in runs.items():
-            made.append(fit_logistic_regression(factor, problem.codes, solver, target, arguments.limit))
+            made.append(fit_logistic_regression(factor, problem.codes, solver, target, _LIMIT))
     rows = [own.row(problem.name, making)]
     for solver, made in runs.items():
         found = [[reached(run.trace, (1 + excess) * own.optimum) for run in made] for excess in _EXCESSES]
@@ -120,14 +117,6 @@ def _measure_softmax(
             | {"evaluations": len(made[0].trace)}
         )
     return _with_ratios(rows)
-
-
-def _timed_matrix(problem: ClassProblem, arguments: argparse.Namespace, workers: Any) -> tuple[Any, float]:
-    import time
-
-    start = time.perf_counter()
-    gram = kernel_matrix(problem, arguments.width, workers)
-    return gram, time.perf_counter() - start
 
 
 class _OwnRuns:
@@ -202,16 +191,8 @@ def _cell(row: dict[str, Any], place: int) -> str:
     return f"{seconds:.2f} s, {ratio:.1f}x"
 
 
-@command(
-    cases=several(_CASES),
-    scale=10.0,
-    width=flag(1.0, "of the kernel, in units of the paper's"),
-    repeats=3,
-    limit=flag(600.0, "seconds for a peer's run"),
-    data=DEFAULT_DATA,
-    out=RESULTS / "logistic_speed.json",
-)
-def main(arguments: argparse.Namespace) -> None:
+@command(cases=several(_CASES), repeats=3, out=RESULTS / "logistic_speed.json")
+def main(arguments: Any) -> None:
     from threadpoolctl import threadpool_limits
 
     from labelweave.foundation.arrays import Workers
@@ -219,10 +200,10 @@ def main(arguments: argparse.Namespace) -> None:
     rows: list[dict[str, Any]] = []
     # labelweave's own threads need the library's to be one; the peers use the library's
     with Workers(1).running() as workers, threadpool_limits(1):
-        kernel_matrix(load_class_problem("satimage", arguments.data).first(100), 1.0, workers)  # loads code
+        kernel_matrix(load_class_problem("satimage").first(100), 1.0, workers)  # loads code
         for case in arguments.cases:
             rows += _measure(case, arguments, workers)
     table = _table(rows)
     print("\n".join(table))
-    settings = {name: getattr(arguments, name) for name in ("scale", "width", "repeats", "limit")}
+    settings = {"scale": _SCALE, "width": 1.0, "repeats": arguments.repeats, "limit": _LIMIT}
     save(arguments.out, settings | {"threads": 1, "runs": rows, "table": table})

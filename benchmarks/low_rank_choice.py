@@ -7,12 +7,11 @@ and measured on the rest, three times.  The test rows are used once, at the end,
 Run ``python -m benchmarks.low_rank_choice [--test] [--out FILE] [SET ...]``; sets of Mulan.
 """
 
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import command, flag, save, timed, without_name
+from benchmarks.frame import OUT, command, flag, save, timed, without_name
 from benchmarks.problems import read_part
 from labelweave import LowRankClassifier, RankSearch, metrics
 from labelweave.splits import IterativeStratifiedKFold
@@ -55,9 +54,7 @@ def read(name: str, part: str) -> tuple[Any, Any]:
     return found.X, found.Y
 
 
-@command(
-    sets=without_name(SETS), test=flag(False, "the default alone, on the test rows"), out=flag(type=Path)
-)
+@command(sets=without_name(SETS), test=flag(False, "the default alone, on the test rows"), out=OUT)
 def main(given: Any) -> None:
     table: dict[str, Any] = {}
     print(f"{'set':10s} {'candidates':28s} {'CPU s':>7s} {'ratio':>6s} {'micro-F1':>9s} {'macro-F1':>9s}")

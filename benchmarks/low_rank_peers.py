@@ -7,8 +7,6 @@ defaults.  Nothing was chosen by cross-validation.
 Every run is a separate process with one thread.  The rounds are interleaved, and the median of the CPU
 seconds counts, which other work on the machine changes little.  Sizes are those of the stored models.  Sets
 that are not requested keep their results.
-
-Example: ``python -m benchmarks.low_rank_peers --repeats 3``.
 """
 
 import tempfile
@@ -17,12 +15,11 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from benchmarks.frame import RESULTS, command, flag, markdown, read_json, several, write_json
+from benchmarks.frame import RESULTS, command, markdown, read_json, several, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.peers.top_labels import RankingProblem, write_ranking
-from benchmarks.problems import DEFAULT_DATA, read_parts
+from benchmarks.peers.exchange import RankingProblem, write_ranking
+from benchmarks.problems import read_tables
 from benchmarks.programs import Program, ranking, run_ranking, version_of
 
 _SETS = ("bibtex", "delicious", "debtags")
@@ -48,8 +45,8 @@ _PROGRAMS = [
 ]
 
 
-def _measure(name: str, data: Path, repeats: int) -> dict[str, Any]:
-    X, Y, X_test, Y_test = _read(name, data)
+def _measure(name: str, repeats: int) -> dict[str, Any]:
+    X, Y, X_test, Y_test = read_tables(name, rows="unit")
     runs: dict[str, list[dict[str, Any]]] = {program.title: [] for program in _PROGRAMS}
     with tempfile.TemporaryDirectory() as folder:
         problem = Path(folder) / "problem.npz"
@@ -67,17 +64,6 @@ def _measure(name: str, data: Path, repeats: int) -> dict[str, Any]:
     }
     sizes = {"rows": X.shape[0], "features": X.shape[1], "labels": Y.shape[1], "test_rows": X_test.shape[0]}
     return sizes | {"repeats": repeats, "programs": programs}
-
-
-def _read(name: str, data: Path) -> tuple[Any, Any, Any, Any]:
-    from sklearn.preprocessing import normalize
-
-    parts = read_parts(name, data)
-    X, X_test = (sp.csr_array(normalize(sp.csr_array(part.X))) for part in parts)
-    Y, Y_test = (sp.csr_array(part.Y.positives, dtype=np.int8) for part in parts)
-    for table in (X, Y, X_test, Y_test):
-        table.sort_indices()
-    return X, Y, X_test, Y_test
 
 
 def _run(program: Program, problem: Path, answer: Path, Y_test: Any) -> dict[str, Any]:
@@ -98,18 +84,13 @@ def _table(name: str, found: dict[str, Any]) -> str:
     return "\n".join([f"\n{name}: {sizes}\n", *table])
 
 
-@command(
-    sets=several(_SETS),
-    repeats=3,
-    data=flag(DEFAULT_DATA, "the folder that has mulan/"),
-    out=RESULTS / "low_rank_peers.json",
-)
+@command(sets=several(_SETS), repeats=3, out=RESULTS / "low_rank_peers.json")
 def main(arguments: Any) -> None:
     results: dict[str, Any] = read_json(arguments.out)
     results |= {"threads": 1, "sets": results.get("sets", {})}
     versions = {program.package: version_of(program) for program in _PROGRAMS}
     for name in arguments.sets:
-        found = _measure(name, arguments.data, arguments.repeats)
+        found = _measure(name, arguments.repeats)
         results["sets"][name] = found | {"versions": versions, "measured": describe_machine()}
         print(_table(name, found), flush=True)
     write_json(arguments.out, results)

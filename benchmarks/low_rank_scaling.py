@@ -1,18 +1,14 @@
 """How the cost of a step of conjugate gradients grows with observed entries, non-zeros of X and rank.
 
 A step of the features' half step multiplies by the Hessian once: the image X S of a direction, the curvature
-of the loss, and the gradient X^T B; then vectors are updated.  Random patterns have columns as frequent as
-words in text (Zipf).  Each of the three sizes grows by a factor of 32 while the others stay:
+of the loss, and the gradient X^T B; then vectors are updated. Random patterns have columns as frequent as
+words in text (Zipf). Each size grows by a factor of 32 while the others stay: observed entries, with the
+logistic loss over them, as rows grow; non-zeros of X, with the squared loss and all labels observed, as rows
+grow; the rank, with the logistic loss over observed entries.
 
-- observed entries, with the logistic loss over them; the rows grow;
-- non-zeros of X, with the squared loss and all labels observed; the rows grow;
-- the rank, with the logistic loss over observed entries.
-
-Work of every kind is in a step, so beside the whole step stands the part that reads what grows.  A step is
-the difference of runs of 25 and of 5 iterations, of the processor's time of one thread.  The slope of the
+Work of every kind is in a step, so beside the whole step stands the part that reads what grows. A step is the
+difference of runs of 25 and of 5 iterations, of the processor's time of one thread. The slope of the
 logarithms is 1 where time is in proportion to size.
-
-Example: ``python -m benchmarks.low_rank_scaling --repeats 5``.
 """
 
 from collections import defaultdict

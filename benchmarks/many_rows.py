@@ -8,8 +8,6 @@ of them.  The kernel matrix in float32 would take 10 GB; the memory budget is th
 The time is that of the complete ``fit``, on two threads, to a relative duality gap of 1e-3; a small fit
 before it loads or compiles the loops.  Memory is the largest resident size of the process.  The error of new
 rows is compared with that of the model that knows the scores without noise.
-
-Example: ``python -m benchmarks.many_rows --rows 10000``.
 """
 
 from pathlib import Path
@@ -20,7 +18,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.frame import command, flag
 from benchmarks.large_fits import large_fit, tell
-from labelweave import MaxMarginClassifier, set_config
+from labelweave import MaxMarginClassifier
 
 _ROWS, _FEATURES, _LABELS = 50_000, 20, 20
 _BUMPS, _NEW_ROWS = 40, 5_000
@@ -48,19 +46,13 @@ def _largest(scores: Any, shares: Any) -> Any:
 
 @command(
     rows=flag(_ROWS, "fewer for a shorter run"),
-    tol=flag(1e-3, "the relative duality gap to reach"),
-    memory_budget=flag(2000.0, "megabytes for kernel values"),
-    solver="auto",
-    n_jobs=flag(2, "threads"),
     out=flag(help="a JSON file; default results/many_rows[_ROWS].json", type=Path),
 )
 def main(arguments: Any) -> None:
     n, (X, Y, clean) = arguments.rows, make_bumps(arguments.rows + _NEW_ROWS)
-    settings = {name: getattr(arguments, name) for name in ("tol", "memory_budget", "solver", "n_jobs")}
-    set_config(memory_budget=arguments.memory_budget)
-    own = {name: value for name, value in settings.items() if name != "memory_budget"}
-    model = MaxMarginClassifier(kernel="rbf", **own)
-    found = settings | large_fit(model, X[:n], Y[:n])
+    settings = {"tol": 1e-3, "solver": "auto", "n_jobs": 2}
+    model = MaxMarginClassifier(kernel="rbf", **settings)
+    found = settings | {"memory_budget": 2000.0} | large_fit(model, X[:n], Y[:n])
     found["support_rows"] = len(model.support_)
     found["error_percent"] = 100 * float((model.predict(X[n:]) != Y[n:]).mean())
     found["error_percent_of_clean_scores"] = 100 * float((clean[n:] != Y[n:]).mean())

@@ -1,23 +1,18 @@
 """Examples per second of MAP inference, compared with integer programming and minimum cuts.
 
 Graphs: a tree, the complete graph of six labels (scene's), 159 labels (bibtex's) with 200 pairs drawn evenly
-or with hubs, 1,000 labels with 2,000 pairs; problems are easier if pairs are weak compared with the labels'
-own scores.  A label's own score is drawn from N(0, 1).  A pair adds +w if its two labels agree and -w if they
-differ, with w from N(0, coupling^2); in an attractive problem w is |w|, and the problem is a minimum cut.
-With hubs label k is drawn with a probability proportional to 1 / (k + 1).
+or with hubs (label k with a probability proportional to 1 / (k + 1)), 1,000 labels with 2,000 pairs. A
+label's own score is drawn from N(0, 1). A pair adds +w if its two labels agree and -w if they differ, with w
+from N(0, coupling^2); in an attractive problem w is |w|, and the problem is a minimum cut.
 
 SciPy's ``milp`` solves the first examples of each problem; PyMaxflow (``.venv-peers``) all examples of
-attractive ones, with its graph built again for every example.  All three are exact, and the scores found are
-compared.  The second part measures the number of edges: 159 labels with hubs and up to 300 pairs.
-
-One thread; the fastest of the repeats counts, for all examples of a problem together.
-
-Example: ``python -m benchmarks.map_inference --repeats 5``.
+attractive ones, with its graph built again for every example. All three are exact, and the scores found are
+compared. The second part measures the number of edges: 159 labels with hubs and up to 300 pairs. One thread;
+the fastest of the repeats counts, for all examples of a problem together.
 """
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import time
@@ -76,7 +71,7 @@ def graph_of(kind: str, n_labels: int, n_edges: int) -> CliqueGraph:
     return CliqueGraph(n_labels, edges)
 
 
-def _compare(name: str, coupling: float, attractive: bool, arguments: argparse.Namespace) -> dict[str, Any]:
+def _compare(name: str, coupling: float, attractive: bool, arguments: Any) -> dict[str, Any]:
     graph = graph_of(*_GRAPHS[name][:3])
     n_examples = max(1, arguments.examples // (50 if graph.n_labels >= 1000 else 1))
     problem = PairProblem.drawn(graph, coupling, n_examples, attractive)
@@ -127,9 +122,9 @@ def solve_by_programs(problem: PairProblem, count: int) -> tuple[Any, Any]:
     for unary, pairs in zip(problem.unary[:count], problem.pairs[:count], strict=True):
         gains = np.concatenate([unary, 4.0 * pairs])
         np.add.at(gains, ends.ravel(), np.repeat(-2.0 * pairs, 2))
-        begin = time.perf_counter()
-        found = milp(-gains, integrality=whole, bounds=Bounds(0, 1), constraints=constraint, options=options)
-        seconds.append(time.perf_counter() - begin)
+        given = {"integrality": whole, "bounds": Bounds(0, 1), "constraints": constraint, "options": options}
+        found, spent = frame.timed(milp, -gains, clock=time.perf_counter, **given)
+        seconds.append(spent)
         values.append(pairs.sum() - found.fun)
     return np.array(values), np.array(seconds)
 
@@ -145,7 +140,7 @@ def solve_by_cuts(problem: PairProblem, repeats: int) -> tuple[Any, float]:
     return np.array(found["values"]), float(found["seconds"])
 
 
-def _count_edges(n_edges: int, coupling: float, arguments: argparse.Namespace) -> dict[str, Any]:
+def _count_edges(n_edges: int, coupling: float, arguments: Any) -> dict[str, Any]:
     graph = graph_of("hubs", 159, n_edges)
     figures, _ = _own(PairProblem.drawn(graph, coupling, arguments.examples, False), arguments.repeats)
     found = {"edges": n_edges, "coupling": coupling, "width": graph.width} | figures
@@ -179,7 +174,7 @@ def _draw(edges: list[dict[str, Any]], path: Path) -> None:
     out=frame.RESULTS / "map_inference.json",
     figure=frame.IMAGES / "map_edges.png",
 )
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: Any) -> None:
     problems = [(name, coupling, False) for name, (*_, some) in _GRAPHS.items() for coupling in some]
     problems += [(name, 0.3, True) for name in list(_GRAPHS)[2:]]
     speed = [_compare(*problem, arguments) for problem in problems]

@@ -10,24 +10,20 @@ and their factors; the excess of the peak is shown in megabytes and in arrays of
 is recomputed from the coefficients, in float64.  Scores and labels of 1,000 other images are compared with
 those of the unlimited fit: the root mean square of the difference of scores over that of the scores, and the
 share of labels predicted differently.
-
-Example: ``python -m benchmarks.memory_budget --sizes 6000 12000 --solvers auto block_ascent``.
 """
 
-import argparse
 import os
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, command, flag, markdown, save
+from benchmarks.frame import RESULTS, command, flag, markdown, save, timed
 from benchmarks.machine import MemoryClimb, in_own_process
-from benchmarks.problems import DEFAULT_DATA
 
 _THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _NO_LIMIT = 1e6
+_SOLVERS = ("auto", "block_ascent")  # within the budget
 _UNSEEN = 1000
 _WARM_UP_ROWS = 300
 _COLUMNS = {
@@ -46,12 +42,12 @@ _COLUMNS = {
 }
 
 
-def _measure_size(size: int, arguments: argparse.Namespace) -> list[dict[str, Any]]:
+def _measure_size(size: int) -> list[dict[str, Any]]:
     tenth = 4.0 * size**2 / 10 / 1e6
-    plans = [("auto", None), *((solver, tenth) for solver in arguments.solvers)]
+    plans = [("auto", None), *((solver, tenth) for solver in _SOLVERS)]
     rows: list[dict[str, Any]] = []
     for solver, budget in plans:
-        row = in_own_process(measure_fit, size, solver, budget, arguments.tol, arguments.data)
+        row = in_own_process(measure_fit, size, solver, budget)
         scores = row.pop("scores")
         if not rows:
             first_scores, first_seconds = scores, row["seconds"]
@@ -62,19 +58,18 @@ def _measure_size(size: int, arguments: argparse.Namespace) -> list[dict[str, An
     return rows
 
 
-def measure_fit(size: int, solver: str, budget: float | None, tol: float, data: Path) -> dict[str, Any]:
-    from benchmarks.kernel_problems import load_animals, scale_gamma
+def measure_fit(size: int, solver: str, budget: float | None) -> dict[str, Any]:
+    from benchmarks.problems import load_animals, scale_gamma
     from labelweave import MaxMarginClassifier, set_config
 
-    X, Y = load_animals(size + _UNSEEN, data)
+    X, Y = load_animals(size + _UNSEEN)
     X, Y, unseen = X[:size].copy(), Y[:size], X[size:].copy()
     gamma = scale_gamma(X)
     set_config(memory_budget=budget or _NO_LIMIT)
-    model = MaxMarginClassifier(kernel="rbf", gamma=gamma, tol=tol, solver=solver, n_jobs=1)
+    model = MaxMarginClassifier(kernel="rbf", gamma=gamma, solver=solver, n_jobs=1)
     model.fit(X[:_WARM_UP_ROWS], Y[:_WARM_UP_ROWS])
-    memory, start = MemoryClimb(), time.perf_counter()
-    model.fit(X, Y)
-    seconds, peak = time.perf_counter() - start, memory.peak()
+    memory, (_, seconds) = MemoryClimb(), timed(model.fit, X, Y, clock=time.perf_counter)
+    peak = memory.peak()
     return {
         "solver": solver,
         "budget": budget,
@@ -111,19 +106,13 @@ def _cell(key: str, value: Any) -> str:
     return str(value)
 
 
-@command(
-    sizes=flag([6000, 12000], "numbers of images"),
-    solvers=flag(["auto", "block_ascent"], "within the budget"),
-    tol=flag(1e-3, "the relative duality gap to reach"),
-    data=flag(DEFAULT_DATA, "the folder that has awa/"),
-    out=RESULTS / "memory_budget.json",
-)
-def main(arguments: argparse.Namespace) -> None:
+@command(sizes=flag([6000, 12000], "numbers of images"), out=RESULTS / "memory_budget.json")
+def main(arguments: Any) -> None:
     os.environ.update(dict.fromkeys(_THREAD_SETTINGS, "1"))
     tables: dict[str, Any] = {}
     for size in arguments.sizes:
-        rows = _measure_size(size, arguments)
+        rows = _measure_size(size)
         tables[str(size)] = rows
         print(f"\n{size:,} images", *_table(rows), sep="\n", flush=True)
-    settings = {"tol": arguments.tol, "C": 1.0, "threads": 1}
+    settings = {"tol": 1e-3, "C": 1.0, "threads": 1}
     save(arguments.out, settings | {"images": tables})

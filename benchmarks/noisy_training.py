@@ -1,33 +1,26 @@
 """Training on wrong labels: how much micro-F1 on clean test rows correction recovers.
 
 Training labels are flipped as in ``benchmarks.label_errors``, and ``find_label_errors`` finds the wrong ones
-with rates that it estimates; if labels were only forgotten, this is passed.  ``MaxMarginClassifier(C=1)`` is
+with rates that it estimates; if labels were only forgotten, this is passed. ``MaxMarginClassifier(C=1)`` is
 fitted to the clean labels, to the flipped ones, and to five corrections: ``hidden`` and ``flipped back``,
-entries more likely wrong than right; ``soft``, all entries by their probabilities; ``rates``, the flipped
-labels with the estimated ``flip_rates``, which correct the losses and the threshold; ``true rates``, the same
-with the true rates.
-
-One threshold per model maximizes the micro-F1 on a fifth of the training rows, by the labels that the model
-is fitted to; ``at 0`` has the threshold 0 in all models.  ``recovered`` is the share of the micro-F1 lost
-between clean and flipped labels, ``of the better`` where the flipped fit may have either threshold.  Nothing
-is chosen on test rows.
+entries more likely wrong than right; ``soft``, all entries by their probabilities; ``rates`` and ``true
+rates``, the flipped labels with the estimated and with the true ``flip_rates``, which correct the losses and
+the threshold. One threshold per model maximizes the micro-F1 on a fifth of the training rows, by the labels
+that the model is fitted to; ``at 0`` has the threshold 0 in all models. ``recovered`` is the share of the
+micro-F1 lost between clean and flipped labels, ``of the better`` where the flipped fit may have either
+threshold. Nothing is chosen on test rows.
 """
 
-import argparse
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, command, mean_and_error, several
+from benchmarks.frame import RESULTS, RecordedRuns, command, groups, mean_and_error, several
 from benchmarks.label_errors import NOISES, SETS, Array, flipped, out_of_fold, training_rows
-from benchmarks.problems import DEFAULT_DATA, read_part
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.problems import read_tables
 from labelweave import LabelMatrix, MaxMarginClassifier, TunedThresholdClassifier, metrics
-from labelweave.datasets import load_debtags
 from labelweave.noise import find_label_errors
 from labelweave.postprocessing import calibrate_labels
 
@@ -35,12 +28,12 @@ _KINDS = ("clean", "flipped", "hidden", "flipped back", "soft", "rates", "true r
 _DRAWS = 5
 
 
-def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRuns) -> None:
+def _measure_set(name: str, arguments: Any, recorded: RecordedRuns) -> None:
     cases = list(recorded.missing(set=[name], noise=NOISES, draw=range(arguments.draws)))
     if not cases:
         return
-    X, Y, kept = training_rows(name, arguments.data)
-    X_test, Y_test = test_rows(name, arguments.data, kept)
+    X, Y, kept = training_rows(name)
+    X_test, Y_test = test_rows(name, kept)
     clean = _micro_f1(X, Y, X_test, Y_test)
     drawn = [flipped(Y, NOISES[case["noise"]], case["draw"])[0] for case in cases]
     for case, given, scores in zip(cases, drawn, out_of_fold(X, np.hstack(drawn), len(cases)), strict=True):
@@ -57,11 +50,8 @@ def _measure_set(name: str, arguments: argparse.Namespace, recorded: RecordedRun
         print(*case.values(), {key: round(value, 4) for key, value in found.items()}, flush=True)
 
 
-def test_rows(name: str, data: Path, kept: Array) -> tuple[sp.csr_array, Array]:
-    if name == "bibtex":
-        whole = read_part(name, "test", data)
-        return sp.csr_array(normalize(whole.X)), whole.Y.positives.toarray()[:, kept]
-    _, _, X_test, Y_test = load_debtags(return_X_y=True)
+def test_rows(name: str, kept: Array) -> tuple[sp.csr_array, Array]:
+    _, _, X_test, Y_test = read_tables(name, rows="unit" if name == "bibtex" else "as given")
     return X_test, Y_test.toarray()[:, kept]
 
 
@@ -79,8 +69,7 @@ def _micro_f1(
 
 def _table(runs: list[dict[str, Any]]) -> str:
     lines = [f"{'':34}" + "".join(f"{kind:>14}" for kind in _KINDS)]
-    for name, noise in dict.fromkeys((run["set"], run["noise"]) for run in runs):
-        own = [run for run in runs if (run["set"], run["noise"]) == (name, noise)]
+    for (name, noise), own in groups(runs, "set", "noise").items():
         values = {kind: np.array([run[kind] for run in own]) for kind in own[0] if kind.startswith(_KINDS)}
         for ending in ("", " at 0"):
             cells = [mean_and_error(values[kind + ending], 3) for kind in _KINDS]
@@ -93,8 +82,8 @@ def _table(runs: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, "micro-F1 of test rows, mean ± standard error over draws of the flips"])
 
 
-@command(sets=several(SETS), draws=_DRAWS, data=DEFAULT_DATA, records=RESULTS / "noisy_training.json")
-def main(arguments: argparse.Namespace) -> None:
+@command(sets=several(SETS), draws=_DRAWS, records=RESULTS / "noisy_training.json")
+def main(arguments: Any) -> None:
     recorded = RecordedRuns(arguments)
     warnings.simplefilter("ignore", UserWarning)  # of models that fit wrong labels
     for name in arguments.sets:

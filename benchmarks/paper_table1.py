@@ -1,18 +1,12 @@
 """Training times on Animals with Attributes compared with Table 1(a) of the M3L paper, one thread.
 
-The paper (M3L, Hariharan et al.  2012, section 7.1) trains on 2,000 to 24,292 images, 252 PHOG features, 85
-labels, independent labels, on an Intel Xeon of 2.67 GHz; C, gamma and the stopping rule are not stated.  Here
+The paper (M3L, Hariharan et al. 2012, section 7.1) trains on 2,000 to 24,292 images, 252 PHOG features, 85
+labels, independent labels, on an Intel Xeon of 2.67 GHz; C, gamma and the stopping rule are not stated. Here
 C = 1, gamma is 1 / (d var X), and every program trains all labels to a relative duality gap of 1e-3 of its
-own problem.
-
-linear    ``MaxMarginClassifier()`` on dense rows, and LIBLINEAR ``-s 3``, whose gap is
-          computed against the largest known dual value, labelweave's or its own
-RBF       ``MaxMarginClassifier(kernel="rbf")`` with a memory budget of 3,000 MB
-          (--megabytes), and LIBSVM up to --libsvm-rows images
-
-A blank cell means that the program was not run; nothing is scaled or extrapolated.
-
-Example: ``python -m benchmarks.paper_table1 --sizes 2000 10000``.
+own problem: linear ``MaxMarginClassifier()`` on dense rows, and LIBLINEAR ``-s 3``, whose gap is computed
+against the largest known dual value; ``MaxMarginClassifier(kernel="rbf")`` with a memory budget of 3,000 MB,
+and LIBSVM up to 2,000 images. A blank cell means that the program was not run; nothing is scaled or
+extrapolated.
 """
 
 import tempfile
@@ -20,15 +14,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frame import RESULTS, command, flag, markdown, save
-from benchmarks.kernel_problems import load_kernel_problem
+from benchmarks.frame import RESULTS, command, markdown, save
 from benchmarks.kernel_runs import ToleranceSearch, own_runs, peer_runs, trained
 from benchmarks.linear_speed import primal_value
 from benchmarks.peers.exchange import PeerProblem
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import load_kernel_problem
 from benchmarks.programs import KERNEL_PROGRAMS, PROGRAMS
 
 _GAP = 1e-3
+_LIBSVM_ROWS, _MEGABYTES = 2_000, 3_000.0
 _SIZES = (2_000, 10_000, 15_000, 24_295)
 _LIBLINEAR_SERIES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01)
 # seconds, by images: LIBLINEAR, LM3L, LIBSVM, KM3L with the linear kernel; LIBSVM, KM3L with RBF
@@ -109,22 +103,14 @@ def _plain(found: dict[int, dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-@command(
-    sizes=_SIZES,
-    libsvm_rows=flag(2_000, "run LIBSVM up to so many images"),
-    megabytes=flag(3_000.0, "memory for kernel values"),
-    data=flag(DEFAULT_DATA, "the folder that has awa/"),
-    out=RESULTS / "paper_table1.json",
-)
+@command(sizes=_SIZES, out=RESULTS / "paper_table1.json")
 def main(arguments: Any) -> None:
     found: dict[int, dict[str, Any]] = {}
     for size in arguments.sizes:
-        problem = load_kernel_problem(f"awa-{size}", 1.0, arguments.megabytes, arguments.data)
-        found[size] = measure_linear(problem) | measure_rbf(
-            problem, with_libsvm=size <= arguments.libsvm_rows
-        )
+        problem = load_kernel_problem(f"awa-{size}", 1.0, _MEGABYTES)
+        found[size] = measure_linear(problem) | measure_rbf(problem, with_libsvm=size <= _LIBSVM_ROWS)
         print(_row(size, found[size]), flush=True)
     table = [*_header(), *(_row(size, runs) for size, runs in found.items())]
     print("", *table, sep="\n")
-    settings = {"gap": _GAP, "C": 1.0, "kernel_megabytes": arguments.megabytes, "threads": 1}
+    settings = {"gap": _GAP, "C": 1.0, "kernel_megabytes": _MEGABYTES, "threads": 1}
     save(arguments.out, settings | {"runs": _plain(found), "table": table})

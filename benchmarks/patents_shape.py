@@ -1,32 +1,24 @@
 """Seconds for problems of the shapes of the paper's patents (Seeger 2008, section 6.1 and table 2).
 
-The texts are synthetic (``benchmarks.patent_texts``): section D has 1,140 rows, 160 classes and 187 nodes,
+The texts are synthetic (``benchmarks.problems``): section D has 1,140 rows, 160 classes and 187 nodes,
 section B 9,794 rows, 1,172 classes and 1,319 nodes.  As in the paper the kernel is linear on rows of unit
 length, the intercepts' variance is 0.01 and the scale starts from 5.  The seconds are those of
 ``KernelLogisticClassifier.fit``, kernel matrix included, with the scale fixed, for the flat model (the
-paper's F1) and the hierarchical one (H1).  With --learn the scales are learned, one, or one per level, by 5
-folds; the seconds of a fold are a fifth of those of the criterion with its gradient.
+paper's F1) and the hierarchical one (H1).
 
 The paper's seconds are of a 2.33 GHz processor of its time, with a fixed number of Newton steps and of
 conjugate gradients and no certificate: only orders of magnitude are comparable.
-
-Example: ``python -m benchmarks.patents_shape --sections D --learn``.
 """
 
-import argparse
 import time
-from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
 from benchmarks.frame import RESULTS, command, flag, markdown, save, several, timed
-from benchmarks.logistic_problems import ClassProblem, load_class_problem
 from benchmarks.machine import peak_memory_bytes
-from benchmarks.patent_texts import SECTIONS
-from labelweave import HyperparameterSearch
+from benchmarks.problems import SECTIONS, ClassProblem, load_class_problem
 
 _SCALE, _INTERCEPT_VARIANCE = 5.0, 0.01
-_FOLDS = 5
 _COLUMNS = ("section", "model", "gap asked", "gap", "seconds", "kernel products", "paper's seconds", "ratio")
 
 
@@ -44,12 +36,10 @@ def _model(problem: ClassProblem, model: str, **options: Any) -> Any:
     )
 
 
-def _fits(
-    problem: ClassProblem, section: str, model: str, tol: float, arguments: argparse.Namespace
-) -> dict[str, Any]:
+def _fits(problem: ClassProblem, section: str, model: str, tol: float, arguments: Any) -> dict[str, Any]:
     runs = []
     for _ in range(arguments.repeats):
-        fitted = _model(problem, model, hyperparameters="fixed", tol=tol, n_jobs=arguments.threads)
+        fitted = _model(problem, model, hyperparameters="fixed", tol=tol, n_jobs=1)
         runs.append(timed(fitted.fit, problem.X, problem.labels, clock=time.perf_counter)[1])
     result = {
         "section": section,
@@ -69,36 +59,6 @@ def _fits(
     return result
 
 
-def _learn(problem: ClassProblem, section: str, model: str, arguments: argparse.Namespace) -> dict[str, Any]:
-    tie = "level" if model == "tree" else "shared"
-    fitted = _model(
-        problem,
-        model,
-        hyperparameters=HyperparameterSearch(max_learning_iter=arguments.learning_steps, tie=tie),
-        n_jobs=arguments.threads,
-    )
-    _, seconds = timed(fitted.fit, problem.X, problem.labels, clock=time.perf_counter)
-    trace = fitted.learning_trace_
-    result = {
-        "section": section,
-        "model": model,
-        "seconds": seconds,
-        "evaluations": len(trace),
-        "learning_status": fitted.learning_status_,
-        "fold_seconds": trace[-1].time / len(trace) / _FOLDS,
-        "first_fold_seconds": trace[0].time / _FOLDS,
-        "paper_fold_seconds": SECTIONS[section].fold_seconds[model],
-        "hyperparameters": fitted.hyperparameters_,
-        "held_out_loss": [trace[0].value, fitted.cross_validation_loss_],
-    }
-    print(_learning_row(result), flush=True)
-    return result
-
-
-def _table(fits: Sequence[dict[str, Any]]) -> list[str]:
-    return [*markdown(_COLUMNS), *map(_row, fits)]
-
-
 def _row(result: dict[str, Any]) -> str:
     ratio = result["paper_seconds"] / result["seconds"]
     text = (
@@ -108,42 +68,22 @@ def _row(result: dict[str, Any]) -> str:
     return text.format(**result, ratio=ratio)
 
 
-def _learning_table(learned: Sequence[dict[str, Any]]) -> list[str]:
-    columns = ("section", "model", "seconds", "evaluations", "a fold", "the paper's fold", "held-out loss")
-    return [*markdown(columns), *map(_learning_row, learned)]
-
-
-def _learning_row(result: dict[str, Any]) -> str:
-    text = (
-        "| {section} | {model} | {seconds:.1f} | {evaluations} | {fold_seconds:.2f} s (first "
-        "{first_fold_seconds:.2f} s) | {paper_fold_seconds:,.0f} s | {before:.3f} to {after:.3f} |"
-    )
-    before, after = result["held_out_loss"]
-    return text.format(**result, before=before, after=after)
-
-
 @command(
     sections=flag(["D"], choices=list(SECTIONS)),
     models=several(("flat", "tree")),
     tol=[1e-4, 1e-6],
-    learn=flag(False, "learn the scales as well"),
-    learning_steps=flag(25, "quasi-Newton steps at most"),
-    threads=1,
     repeats=3,
     out=RESULTS / "patents_shape.json",
 )
-def main(arguments: argparse.Namespace) -> None:
+def main(arguments: Any) -> None:
     fits: list[dict[str, Any]] = []
-    learned: list[dict[str, Any]] = []
     _warm_up()
     for section in arguments.sections:
         problem = load_class_problem(f"patents-{section}")
         for model in arguments.models:
             fits += [_fits(problem, section, model, tol, arguments) for tol in arguments.tol]
-        if arguments.learn:
-            learned += [_learn(problem, section, model, arguments) for model in arguments.models]
-    table = _table(fits) + (["", *_learning_table(learned)] if learned else [])
+    table = [*markdown(_COLUMNS), *map(_row, fits)]
     print("\n".join(table))
-    results = {"threads": arguments.threads, "peak_memory_bytes": peak_memory_bytes()}
+    results = {"threads": 1, "peak_memory_bytes": peak_memory_bytes()}
     results |= {"scale": _SCALE, "intercept_variance": _INTERCEPT_VARIANCE}
-    save(arguments.out, results | {"fits": fits, "learned": learned, "table": table})
+    save(arguments.out, results | {"fits": fits, "table": table})

@@ -10,18 +10,15 @@ propensity-scored precision at 3 on 1,500 other training rows with forgotten tag
 measured.
 """
 
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import clone
-from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, command, flag, mean_and_error
-from benchmarks.problems import DEFAULT_DATA, read_parts
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag, groups, mean_and_error
+from benchmarks.problems import read_tables
 from labelweave import KernelLogisticClassifier, LowRankClassifier, MaxMarginClassifier, metrics
 
 Array = npt.NDArray[Any]
@@ -66,11 +63,9 @@ class _Data(NamedTuple):
     propensities: Array
 
 
-def _read(folder: Path) -> _Data:
-    parts = read_parts("delicious", folder)
-    rows = [sp.csr_array(normalize(sp.csr_array(part.X))) for part in parts]
-    train, test = (part.Y.positives for part in parts)
-    return _Data(rows[0], train, rows[1], test, metrics.propensities(train))
+def _read() -> _Data:
+    X, Y, X_test, Y_test = read_tables("delicious", rows="unit")
+    return _Data(sp.csr_array(X), Y, sp.csr_array(X_test), Y_test, metrics.propensities(Y))
 
 
 def _forgotten(Y: sp.csr_array, propensities: Array, random: np.random.Generator) -> sp.csr_array:
@@ -113,22 +108,18 @@ def _measured(data: _Data, method: _Method, penalty: float, draw: int) -> dict[s
 
 def _table(runs: list[dict[str, Any]]) -> str:
     lines = [f"{'':26}{'penalty':>8}" + "".join(f"{column:>17}" for column in _COLUMNS)]
-    for name in dict.fromkeys(run["method"] for run in runs):
-        own = [run for run in runs if run["method"] == name]
+    for (name,), own in groups(runs, "method").items():
         cells = [mean_and_error([run[column] for run in own]) for column in _COLUMNS]
         lines.append(f"{name:26}{own[0]['penalty']:>8g}" + "".join(f"{cell:>17}" for cell in cells))
     return "\n".join([*lines, "mean ± standard error over draws; logistic models see 1,000 of the rows"])
 
 
 @command(
-    methods=flag(_METHODS, choices=tuple(_METHODS)),
-    draws=_DRAWS,
-    data=DEFAULT_DATA,
-    records=RESULTS / "positive_unlabeled.json",
+    methods=flag(_METHODS, choices=tuple(_METHODS)), draws=_DRAWS, records=RESULTS / "positive_unlabeled.json"
 )
 def main(arguments: Any) -> None:
     recorded = RecordedRuns(arguments)
-    data = _read(arguments.data) if recorded.measures else None
+    data = _read() if recorded.measures else None
     for name in arguments.methods:
         cases = list(recorded.missing(method=[name], draw=range(arguments.draws)))
         if data is None or not cases:

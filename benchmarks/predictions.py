@@ -1,22 +1,19 @@
 """Prediction times of every estimator and the wrappers, compared with the plain products that bound them.
 
 Rows are texts (20,000 words as frequent as in text, 60 per row, 300 labels), dense rows of 384 columns with
-50 labels, or such rows with an RBF kernel to 2,000 training rows.  Labels follow random weights, and fits are
-short, since times do not depend on the quality of a model.  Scores of 1, 100 and 10,000 rows are timed in
-memory and from a mapped model file; predictions, probabilities and the five best labels in memory.
+50 labels, or such rows with an RBF kernel to 2,000 training rows. Labels follow random weights, and fits are
+short, since times do not depend on the quality of a model. Scores are timed in memory and from a mapped model
+file; predictions, probabilities and the five best labels in memory.
 
 The bound is the time of NumPy or SciPy for only the products, with tables ready in the best order: rows by
 weights; by the factors of a low-rank model; by support rows and by coefficients for kernels, without
-exponentials.  For trees, graphs and combined models it is the product with one weight per feature and label.
+exponentials. For trees, graphs and combined models it is the product with one weight per feature and label.
 
-Calls alternate, in CPU seconds on one thread, and medians count; threads need the clock.  Examples:
-``OPENBLAS_NUM_THREADS=1 python -m benchmarks.predictions``; ``... --data texts --models MaxMargin --words
-50000 --labels 3000 --rows 1 1000 --out large.json``, and with ``--clock`` and ``OPENBLAS_NUM_THREADS=2``.
+Calls alternate, in CPU seconds on one thread, and medians count; threads need ``--clock``.
 """
 
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
@@ -27,10 +24,9 @@ import numpy as np
 import scipy.sparse as sp
 
 import labelweave as lw
-from benchmarks.frame import RESULTS, command, flag
+from benchmarks.frame import RESULTS, RecordedRuns, Run, command, flag, quiet
 from benchmarks.opponents import PLST, WSABIE
 from benchmarks.problems import text_pattern
-from benchmarks.recorded_runs import RecordedRuns, Run
 
 _METHODS = ("decision_function", "predict", "predict_top", "predict_proba")
 _COLUMNS, _SUPPORT = 384, 2000
@@ -133,8 +129,7 @@ def _measure(kind: str, model: Any, runs: RecordedRuns, cases: dict[int, Run], o
     n_labels = options.labels if kind == "texts" else 50
     X = _rows(kind, 1500 if kind == "texts" else _SUPPORT, options.words, seed=1)
     clock = time.perf_counter if options.clock else time.process_time
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of fits that end early
+    with quiet(Warning):  # of fits that end early
         model.fit(X, _labels(X, n_labels))
     loaded = _loaded(model)
     for n_rows, case in cases.items():

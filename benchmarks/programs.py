@@ -89,7 +89,7 @@ def run_program(program: Program, threads: int, *words: Any) -> None:
 
 
 def run_ranking(program: Program, problem: Path, answer: Path, threads: int = 1) -> dict[str, Any]:
-    """Run a program that ranks labels; the files are those of ``benchmarks.peers.top_labels``.
+    """Run a program that ranks labels; the files are those of ``benchmarks.peers.exchange``.
 
     Returns: ``top`` (test rows, 5); ``seconds`` and ``clock``, CPU and wall-clock seconds, of training and of
     prediction; ``bytes`` of the model; ``peak``, the largest resident memory until trained.

@@ -8,8 +8,6 @@ ones are ``LowRankClassifier`` with each loss as one of a user's own.
 
 Three folds of at most 2,000 rows: means, and gains over the logistic loss with standard errors.  Penalty and
 exponent (by mean average precision) and thresholds (by F1) are chosen on out-of-fold rows of training folds.
-
-Example: ``python -m benchmarks.rare_losses --sets birds``.
 """
 
 from dataclasses import astuple, dataclass
@@ -23,9 +21,8 @@ from sklearn.metrics import average_precision_score, precision_recall_curve
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import RESULTS, command, markdown, several
-from benchmarks.problems import DEFAULT_DATA, read_parts
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.frame import RESULTS, RecordedRuns, command, groups, markdown, several
+from benchmarks.problems import read_parts
 from labelweave import LowRankClassifier
 from labelweave.metrics import f1_score
 from labelweave.testing import EntryLoss
@@ -134,9 +131,9 @@ def measure(X: Any, Y: Any, fold: tuple[Any, Any], name: str, model: str) -> dic
     }
 
 
-def read(name: str, folder: Any) -> tuple[Any, Any]:
+def read(name: str) -> tuple[Any, Any]:
     """Return at most 2,000 rows, drawn at random."""
-    parts = read_parts(name, folder)
+    parts = read_parts(name)
     is_sparse = sp.issparse(parts[0].X)
     X = sp.csr_array(sp.vstack([part.X for part in parts])) if is_sparse else np.vstack([p.X for p in parts])
     Y = np.vstack([part.Y.to_dense() for part in parts]).astype(int)
@@ -154,8 +151,7 @@ def scaled(X: Any, train: Any) -> Any:
 
 def lines(runs: list[dict[str, Any]]) -> list[str]:
     found, keys, cell = [], ["mean average precision", "macro-F1"], "{:.3f}, {:+.3f} ± {:.3f}".format
-    for name, model in dict.fromkeys((run["set"], run["model"]) for run in runs):
-        own = [run for run in runs if (run["set"], run["model"]) == (name, model)]
+    for (name, model), own in groups(runs, "set", "model").items():
         of = {one: np.array([[run[k] for k in keys] for run in own if run["loss"] == one]) for one in _LOSSES}
         for loss in (loss for loss in _LOSSES if len(of[loss]) == len(of["logistic"]) > 1):
             gains = of[loss] - of["logistic"]
@@ -168,13 +164,12 @@ def lines(runs: list[dict[str, Any]]) -> list[str]:
     sets=several(("birds", "scene", "yeast", "emotions", "tmc2007", "enron")),
     models=several(("linear", "low rank")),
     losses=several(_LOSSES),
-    data=DEFAULT_DATA,
     records=RESULTS / "rare_losses.json",
 )
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments)
     for name in arguments.sets:
-        X, Y = read(name, arguments.data)
+        X, Y = read(name)
         folds = list(KFold(3, shuffle=True, random_state=0).split(Y))
         for case in record.missing(set=[name], model=arguments.models, loss=arguments.losses, fold=range(3)):
             record.add(case, measure(X, Y, folds[case["fold"]], case["loss"], case["model"]))

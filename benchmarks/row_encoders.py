@@ -12,10 +12,8 @@ Dictionaries are Debian's packages ``dict-foldoc`` and ``wordnet-base``.
     OMP_NUM_THREADS=1 python -m benchmarks.row_encoders --sets terms glosses --sizes 300 1000
 """
 
-import argparse
 import gzip
 import re
-import time
 from collections import Counter
 from collections.abc import Callable
 from itertools import product
@@ -26,7 +24,7 @@ import numpy as np
 import pandas as pd
 
 import labelweave as lw
-from benchmarks.frame import RESULTS, command, flag, markdown, mean_and_error, read_json, save, several
+from benchmarks.frame import RESULTS, command, flag, markdown, mean_and_error, read_json, save, several, timed
 from benchmarks.wordnet import read_nouns
 from labelweave.datasets import load_debtags
 from labelweave.metrics import f1_score
@@ -40,9 +38,7 @@ _MODELS = {
 
 def _measured(model: Any, rows: Any, test: Any) -> dict[str, float]:
     """Fit a model to rows and their labels; return micro-F1 of test rows, seconds and the weight."""
-    clock = time.process_time()
-    model.fit(*rows)
-    seconds = time.process_time() - clock
+    _, seconds = timed(model.fit, *rows)
     vectorizer = model.vectorizer_
     weight = 0.0 if vectorizer.encoder_ is None else vectorizer.encoder_weight
     score = f1_score(test[1], model.predict(test[0]), average="micro")
@@ -124,7 +120,7 @@ def _line(name: str, size: int, draws: list[dict[str, dict[str, float]]]) -> lis
     nouns=flag(Path("/usr/share/wordnet/data.noun"), "WordNet's file of nouns"),
     out=RESULTS / "row_encoders.json",
 )
-def main(chosen: argparse.Namespace) -> None:
+def main(chosen: Any) -> None:
     """Measure every model at every size; keep earlier measurements."""
     found, lines = read_json(chosen.out), []
     for of in chosen.sets:

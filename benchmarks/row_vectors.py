@@ -13,9 +13,7 @@ linear ones the best of three C on three folds.  LightGBM takes part if it is in
 """
 
 import time
-import warnings
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from benchmarks.auto_quality import load
-from benchmarks.frame import command, flag, save
+from benchmarks.frame import OUT, command, flag, quiet, save, timed
 from labelweave import AutoLabelClassifier, MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.datasets import load_debtags, make_text_like
 from labelweave.labels.text import static_embeddings
@@ -113,11 +111,7 @@ def measure(parts: Parts, method: str) -> dict[str, float]:
     inner = model if own else model.estimator_
     has_probabilities = hasattr(inner, "predict_proba")
     loss = metrics.log_loss(Y_test, inner.predict_proba(X_test)) if has_probabilities else np.nan
-    times = []
-    for row in X_test[:20]:
-        at = time.perf_counter()
-        model.predict(row[None])
-        times.append(time.perf_counter() - at)
+    times = [timed(model.predict, row[None], clock=time.perf_counter)[1] for row in X_test[:20]]
     numbers = [metrics.f1_score(Y_test, sets, average=average) for average in ("micro", "macro")]
     numbers += [metrics.precision_at_k(Y_test, scores, 1), loss, spent, 1e3 * float(np.median(times))]
     return dict(zip(_SHOWN, map(float, numbers), strict=True))
@@ -128,7 +122,7 @@ def measure(parts: Parts, method: str) -> dict[str, float]:
     methods=flag([*METHODS], nargs="*", choices=[*METHODS]),
     rows=flag(3000, "training rows of a draw"),
     draws=5,
-    out=flag(type=Path),
+    out=OUT,
 )
 def main(options: Any) -> None:
     results: dict[str, Any] = {}
@@ -139,8 +133,7 @@ def main(options: Any) -> None:
             runs = []
             for seed in range(options.draws):
                 draw = np.random.default_rng(seed).permutation(len(X))[: options.rows]
-                with warnings.catch_warnings():
-                    warnings.simplefilter("ignore")  # of labels that a fold lacks
+                with quiet(Warning):  # of labels that a fold lacks
                     try:
                         runs.append(measure((X[draw], Y[draw], X_test, Y_test), method))
                     except ImportError as error:
@@ -153,7 +146,3 @@ def main(options: Any) -> None:
                 numbers = "  ".join(f"{results[f'{name}, {method}'][key]:9.4f}" for key in _SHOWN)
                 print(f"   {method:24s} {numbers}", flush=True)
                 save(options.out, results)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,21 +1,15 @@
 """Seconds per round of ``MaxMarginClassifier`` against rows, labels and non-zeros per row.
 
-A round is one sweep over all rows and two over those that still gain.  Each of the three sizes grows by a
-factor of 100 while the other two stay.  The number of rounds is fixed and the tolerance out of reach, so that
-every fit does the same work: the cost of a round is measured, not how many are needed.  The time is the
-solver's (rounds and checks of the gap; neither reading X and Y nor compilation), on one thread; the median of
-the repeats counts.
-
-The slope of the logarithms is 1 where time is proportional to size.  It is printed for the whole range and
-for its upper half.  Visits are dominated by memory: few rows fit the processor's caches and many do not, so
-the slope over rows is above 1; long rows contain more of the frequent words, whose weights stay in the cache,
-so the slope over non-zeros is below 1.  Labels are solved in blocks of 16, and their numbers are multiples of
-it.
-
-Example: ``python -m benchmarks.scaling --repeats 3``.
+A round is one sweep over all rows and two over those that still gain. Each of the three sizes grows by a
+factor of 100 while the other two stay. The number of rounds is fixed and the tolerance out of reach, so that
+every fit does the same work. The time is the solver's (rounds and checks of the gap), on one thread; the
+median of the repeats counts. The slope of the logarithms is 1 where time is proportional to size; it is
+printed for the whole range and for its upper half. Visits are dominated by memory: few rows fit the
+processor's caches and many do not, so the slope over rows is above 1; long rows contain more of the frequent
+words, whose weights stay in the cache, so the slope over non-zeros is below 1. Labels are solved in blocks of
+16, and their numbers are multiples of it.
 """
 
-import warnings
 from statistics import median
 from typing import Any
 
@@ -34,10 +28,8 @@ _FIXED = {
     "non-zeros per row": "about {words} non-zeros a row",
 }
 
-Run = dict[str, Any]
 
-
-def _measure(size: dict[str, int], repeats: int) -> Run:
+def _measure(size: dict[str, int], repeats: int) -> frame.Run:
     """Return the requested sizes, the number of non-zeros, and the seconds of every repeat."""
     from labelweave.datasets import make_text_like
 
@@ -49,18 +41,16 @@ def _measure(size: dict[str, int], repeats: int) -> Run:
 
 
 def _seconds_per_round(X: Any, Y: Any) -> float:
-    from sklearn.exceptions import ConvergenceWarning
 
     from labelweave import MaxMarginClassifier
 
     model = MaxMarginClassifier(tol=1e-12, max_iter=_ROUNDS, dtype="float32", n_jobs=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with frame.quiet():
         model.fit(X, Y)
     return float(model.trace_[-1].time / model.n_iter_)
 
 
-def _curve(name: str, runs: list[Run]) -> tuple[list[float], list[float]]:
+def _curve(name: str, runs: list[frame.Run]) -> tuple[list[float], list[float]]:
     sizes = [
         run["non_zeros"] / run["rows"] if name == "non-zeros per row" else float(run[name]) for run in runs
     ]

@@ -4,8 +4,6 @@ FD is the mean difference between a label's frequency in a fold and in all rows,
 of a fold and a label without positives there (Sechidis, Tsoumakas and Vlahavas 2011), over the folds of
 several seeds.  Times are CPU seconds for one set of folds after compilation, with one thread, of a dense
 table of labels.
-
-Example: ``python -m benchmarks.stratification --seeds 5``.
 """
 
 import tempfile
@@ -18,9 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.model_selection import KFold
 
-from benchmarks.frame import RESULTS, command, flag, markdown, read_json, several, write_json
+from benchmarks.frame import RESULTS, command, markdown, read_json, several, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.problems import DEFAULT_DATA, read_parts
+from benchmarks.problems import read_parts
 from benchmarks.programs import Program, run_program, version_of
 from labelweave.datasets import load_debtags, make_text_like
 from labelweave.splits import IterativeStratifiedKFold
@@ -31,13 +29,13 @@ _PEER = Program("iterative-stratification", "benchmarks.peers.stratified_folds",
 Folds = tuple[Any, list[float]]  # of every seed and row; seconds of every seed
 
 
-def _read(name: str, data: Path) -> sp.csr_array:
+def _read(name: str) -> sp.csr_array:
     if name == "synthetic":
         return make_text_like(100_000, 200, 100, random_state=0).Y.positives
     if name == "debtags":
         _, Y, _, Y_test = load_debtags(return_X_y=True)
         return sp.csr_array(sp.vstack([Y, Y_test]))
-    return sp.csr_array(sp.vstack([part.Y.positives for part in read_parts(name, data)]))
+    return sp.csr_array(sp.vstack([part.Y.positives for part in read_parts(name)]))
 
 
 def _measure(Y: sp.csr_array, n_folds: int, seeds: int) -> dict[str, Any]:
@@ -87,18 +85,12 @@ def _deviations(Y: sp.csr_array, folds: Any, n_folds: int) -> dict[str, float]:
     return {"FD": float(np.abs(away).mean()), "FLZ": int((positives == 0).sum())}
 
 
-@command(
-    sets=several(_SETS),
-    folds=[5, 10],
-    seeds=5,
-    data=flag(DEFAULT_DATA, "the folder that has mulan/"),
-    out=RESULTS / "stratification.json",
-)
+@command(sets=several(_SETS), folds=[5, 10], seeds=5, out=RESULTS / "stratification.json")
 def main(arguments: Any) -> None:
     results: dict[str, Any] = read_json(arguments.out)
     results |= {"threads": 1, "sets": results.get("sets", {})}
     for name in arguments.sets:
-        Y = _read(name, arguments.data)
+        Y = _read(name)
         found = {str(folds): _measure(Y, folds, arguments.seeds) for folds in arguments.folds}
         sizes = {"rows": Y.shape[0], "labels": Y.shape[1], "peer": version_of(_PEER)}
         results["sets"][name] = found | sizes | {"measured": describe_machine()}

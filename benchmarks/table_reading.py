@@ -8,7 +8,6 @@ readers, on files in the page cache.
 
 import json
 import tempfile
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ import pyarrow.csv
 import pyarrow.json
 from pyarrow import parquet
 
-from benchmarks.frame import RESULTS, command, write_json
+from benchmarks.frame import RESULTS, command, in_turns, write_json
 from benchmarks.machine import describe_machine
 from labelweave.datasets import TableColumns, TableVectorizer, read_table_columns
 
@@ -90,17 +89,6 @@ def _readers(path: Path) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def _smallest(readers: dict[str, Callable[[], Any]], rounds: int) -> dict[str, float]:
-    """Read in turns; a first round is not counted."""
-    seconds: dict[str, list[float]] = {name: [] for name in readers}
-    for _ in range(rounds + 1):
-        for name, read in readers.items():
-            started = time.process_time()
-            read()
-            seconds[name].append(time.process_time() - started)
-    return {name: round(min(found[1:]), 4) for name, found in seconds.items()}
-
-
 def _features_of(path: Path) -> Callable[[], Any]:
     frame = read_table_columns(path, _COLUMNS).X
     vectorizer = TableVectorizer("words", "kind", ("size", "weight", "count"), missing_numeric="mean")
@@ -113,7 +101,9 @@ def main(chosen: Any) -> None:
     results = describe_machine() | versions | {"rows": chosen.rows, "rounds": chosen.rounds}
     with tempfile.TemporaryDirectory() as folder:
         for name, path in _files(chosen.rows, Path(folder)).items():
-            found = _smallest({**_readers(path), "features": _features_of(path)}, chosen.rounds)
+            readers = {**_readers(path), "features": _features_of(path)}  # the first round is not counted
+            seconds = in_turns(readers, chosen.rounds + 1)
+            found = {reader: round(min(taken[1:]), 4) for reader, taken in seconds.items()}
             results[name] = {"bytes": path.stat().st_size, "seconds": found}
             print(f"{name:18}", *(f"{reader} {taken:.3f} s" for reader, taken in found.items()), sep="  ")
     write_json(chosen.out, results)

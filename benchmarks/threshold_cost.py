@@ -4,21 +4,17 @@ Thresholds are those of ``TunedThresholdClassifier`` around ``MaxMarginClassifie
 labels.  A fit holds out rows, fits the others to a looser gap, chooses thresholds and continues with all rows
 from its dual variables.  "folds" holds out each fifth of up to 5,000 rows in turn, the
 default, and then only one tenth.
-
-Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.threshold_cost --problems bibtex``.
 """
 
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
-from benchmarks.decisions import read
 from benchmarks.frame import RESULTS, command, flag, timed, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.problems import DEFAULT_DATA, load_problem
+from benchmarks.problems import load_problem, read_tables
 from benchmarks.thresholds import read_rows
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier
 
@@ -26,8 +22,9 @@ _RULES = ("micro_f1", "macro_f1", "example_f1")
 _FOLDED = ("emotions", "birds", "yeast")
 
 
-def _training_rows(name: str, data: Path) -> tuple[Any, Any]:
-    return load_problem(name, data) if name.startswith("rcv1") else read(name, data)[:2]
+def _training_rows(name: str) -> tuple[Any, Any]:
+    is_given = name.startswith("rcv1")
+    return load_problem(name) if is_given else read_tables(name, rows="scaled")[:2]
 
 
 def _tuned(rule: str, **how: Any) -> TunedThresholdClassifier:
@@ -71,20 +68,19 @@ def _folds(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
     problems=flag(["rcv1-subset1", "debtags", "bibtex"], nargs="*"),
     folds=flag(_FOLDED, "sets of up to 5,000 rows", nargs="*"),
     rounds=3,
-    data=flag(DEFAULT_DATA, "the folder that has mulan/ and rcv1/"),
     out=RESULTS / "threshold_cost.json",
 )
 def main(arguments: Any) -> None:
     results: dict[str, Any] = describe_machine() | {"threads": 1, "rounds": arguments.rounds}
     warnings.simplefilter("ignore")
     for name in arguments.folds:
-        X, Y = read_rows(name, arguments.data)
+        X, Y = read_rows(name)
         shape = {"rows": X.shape[0], "labels": Y.shape[1]}
         results[f"{name}, folds"] = shape | _folds(X, Y, arguments.rounds)
         print(name, results[f"{name}, folds"], flush=True)
         write_json(arguments.out, results)
     for name in arguments.problems:
-        X, Y = _training_rows(name, arguments.data)
+        X, Y = _training_rows(name)
         results[name] = {"rows": X.shape[0], "labels": Y.shape[1], "ratios": _ratios(X, Y, arguments.rounds)}
         print(name, results[name], flush=True)
         write_json(arguments.out, results)

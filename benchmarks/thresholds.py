@@ -1,21 +1,17 @@
 """The effect of thresholds chosen on training rows on test rows, for several ways of holding out rows.
 
 Every set's rows are split again, two thirds for training and one third for testing, stratified by labels,
-with several seeds; everything is chosen on the training rows.  "none" is a threshold of 0; "a fifth" chooses
-on one fifth of the training rows, with the shrinkage and floor of "folds", which scores every training row by
-a model of the other folds (``validation_fraction="auto"``), of which there are five, and "three folds" by a
-model of two thirds; "bare" is one fifth without shrinkage and floor.  "labels" is the number of predicted
-labels over that of true ones.  Numbers are means over seeds; the error is that of the mean of the differences
-from "a fifth".
+with several seeds; everything is chosen on the training rows. "none" is a threshold of 0; "a fifth" chooses
+on one fifth of the training rows, "folds" (the default) on scores of every training row by a model of the
+other four folds, "three folds" by a model of two thirds; "bare" is one fifth without shrinkage and floor.
+"labels" is the number of predicted labels over that of true ones. Numbers are means over seeds; the error is
+that of the mean of the differences from "a fifth".
 
-``--floor`` compares thresholds for macro-F1 with and without the floor of ``choose_thresholds``, on scores of
-fits to the other four folds.  "own" is the best threshold of every label; "floor" the result of
-``shrinkage="auto"``, the default of tuned thresholds.  "SCutFBR.1" (Lewis, Yang, Rose and Li 2004; Fan and
-Lin 2007): the mean over five folds of the best threshold on four, or of the highest score of the fifth if the
-label's F1 score there is below fbr; fbr, from 0 to 0.8, has the best macro-F1 on four folds of the training
-rows.  "best on the test rows" is the bound for macro-F1.
-
-Example: ``OMP_NUM_THREADS=1 python -m benchmarks.thresholds --seeds 4``.
+``--floor`` compares thresholds for macro-F1, on scores of fits to the other four folds. "own" is the best
+threshold of every label; "floor" the result of ``shrinkage="auto"``, the default of tuned thresholds.
+"SCutFBR.1" (Lewis, Yang, Rose and Li 2004; Fan and Lin 2007): the mean over five folds of the best threshold
+on four, or of the highest score of the fifth if the label's F1 score there is below fbr; fbr, from 0 to 0.8,
+has the best macro-F1 on four folds of the training rows. "best on the test rows" is the bound for macro-F1.
 """
 
 import warnings
@@ -46,8 +42,8 @@ _FBR = np.arange(0.0, 0.81, 0.1)
 Table = npt.NDArray[Any]
 
 
-def read_rows(name: str, data: Path) -> tuple[Any, Any]:
-    folder = data / "mulan" / name
+def read_rows(name: str) -> tuple[Any, Any]:
+    folder = DEFAULT_DATA / "mulan" / name
     parts = [read_mulan(path, folder / f"{name}.xml") for path in sorted(folder.glob(f"{name}-t*.arff"))]
     if not parts:
         parts = [read_mulan(folder / f"{name}.arff", folder / f"{name}.xml")]
@@ -155,7 +151,6 @@ def _summary(runs: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, flo
     problems=_SETS,
     seeds=4,
     floor=flag(False, "thresholds for macro-F1 by the floor and by SCutFBR.1"),
-    data=flag(DEFAULT_DATA, "the folder that has mulan/"),
     out=flag(help="the results file", type=Path),
 )
 def main(arguments: Any) -> None:
@@ -163,7 +158,7 @@ def main(arguments: Any) -> None:
     results: dict[str, Any] = describe_machine() | {"seeds": arguments.seeds}
     warnings.simplefilter("ignore")
     for name in arguments.problems:
-        X, Y = read_rows(name, arguments.data)
+        X, Y = read_rows(name)
         ways = _floors if arguments.floor else _tuned
         runs = [ways(X, Y, *_split(Y, seed), seed) for seed in range(arguments.seeds)]
         results[name] = {"rows": X.shape[0], "labels": Y.shape[1], "ways": _summary(runs)}

@@ -2,19 +2,14 @@
 
 The case is ``wordnet`` of ``benchmarks.label_tree``: 10,974 labels.  Every run is a separate process with two
 threads, and a round runs every program once.  Peers have the settings of their own papers and tables, see
-``benchmarks/peers``; ``--tune`` measures these and others on a held-out tenth of the training rows, and the
-best ones are run.  A call shows its measurements, which replace the records of the same programs; the plot
-shows all records.  CPU seconds are compared, which do not depend on other work on the machine; wall-clock
-seconds are stored too.
+``benchmarks/peers``; the best on a held-out tenth of the training rows are run.  A call shows its
+measurements, which replace the records of the same programs; the plot shows all records.  CPU seconds are
+compared, which do not depend on other work on the machine; wall-clock seconds are stored too.
 
 One-vs-rest peers take long: in every round they train ``--sampled`` labels, spread evenly over the order of
 frequency, and the seconds are multiplied; ``--whole`` trains all of them, for precision.
-
-Example: ``nice -n 5 python -m benchmarks.tree_peers --rounds 3``, and for the records ``python -m
-benchmarks.tree_peers --show-recorded``.
 """
 
-import argparse
 import tempfile
 from pathlib import Path
 from statistics import median
@@ -23,11 +18,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks import frame
-from benchmarks.label_tree import hold_out, load_case, quality, spread_labels
+from benchmarks.label_tree import load_case, quality, spread_labels
 from benchmarks.machine import describe_machine
-from benchmarks.peers.top_labels import TOP, RankingProblem, write_ranking
+from benchmarks.peers.exchange import TOP, RankingProblem, write_ranking
 from benchmarks.programs import Program, ranking, run_ranking, version_of
-from benchmarks.recorded_runs import mark
 from labelweave.datasets import LabeledData
 
 Programs = dict[str, dict[str, Any]]  # by title: versions, runs, and precision of the labels found
@@ -58,31 +52,22 @@ _ONE_VS_REST = [
     ranking("napkinXC, one-vs-rest", _NAPKIN, "one-vs-rest", "napkinxc"),
     ranking("LIBLINEAR with DiSMEC's pruning", _LIBLINEAR, "1,drop=0.01", "liblinear-official"),
 ]
-_TUNED = [
-    ranking("Omikuji, Bonsai, C = 3", _OMIKUJI, "bonsai,linear_c=3", "omikuji"),
-    ranking("PECOS XR-Linear, C = 3", _PECOS, "tree,Cp=3,Cn=3", "libpecos"),
-    ranking("napkinXC, PLT, default", _NAPKIN, "tree", "napkinxc"),
-    ranking("napkinXC, three PLTs as they come", _NAPKIN, "tree,ensemble=3", "napkinxc"),
-    ranking("napkinXC, PLT, default, 64 branches", _NAPKIN, "tree,arity=64", "napkinxc"),
-]
 
 
-def _measure(
-    options: argparse.Namespace, train: LabeledData, test: LabeledData, part: str, results: dict[str, Any]
-) -> Programs:
+def _measure(options: Any, train: LabeledData, test: LabeledData, results: dict[str, Any]) -> Programs:
     """Run all programs in every round, and write after each run; return the results of each."""
-    own = results.setdefault(part, {"programs": {}})
-    own |= {"threads": options.threads, "sampled_labels": options.sampled}
+    own = results.setdefault("test", {"programs": {}})
+    own |= {"threads": _JOBS, "sampled_labels": options.sampled}
     measured: Programs = {}
     sampled = spread_labels(train, options.sampled).positives
     with tempfile.TemporaryDirectory() as folder:
         whole, some, answer = (Path(folder) / f"{name}.npz" for name in ("whole", "some", "answer"))
-        write_ranking(whole, RankingProblem(train.X, train.Y.positives, test.X, options.threads))
-        write_ranking(some, RankingProblem(train.X, sampled, test.X[:100], options.threads))
+        write_ranking(whole, RankingProblem(train.X, train.Y.positives, test.X, _JOBS))
+        write_ranking(some, RankingProblem(train.X, sampled, test.X[:100], _JOBS))
         for _ in range(options.rounds):
             for program in _chosen(options):
                 is_some = program in _ONE_VS_REST and not options.whole
-                found = run_ranking(program, some if is_some else whole, answer, options.threads)
+                found = run_ranking(program, some if is_some else whole, answer, _JOBS)
                 share = train.Y.n_labels / sampled.shape[1] if is_some else 1.0
                 run, now = _run(found, len(test.Y), share), {"measured": describe_machine()}
                 entry = measured.setdefault(program.title, {"version": version_of(program)})
@@ -95,10 +80,8 @@ def _measure(
     return measured
 
 
-def _chosen(options: argparse.Namespace) -> list[Program]:
-    usual = [*_TREES, *_ONE_VS_REST, *(_TUNED if options.tune else [])]
-    if options.tune and not options.programs:
-        return [program for program in usual if program not in _ONE_VS_REST]
+def _chosen(options: Any) -> list[Program]:
+    usual = [*_TREES, *_ONE_VS_REST]
     return [program for program in usual if not options.programs or program.title in options.programs]
 
 
@@ -144,9 +127,10 @@ def _table(part: str, programs: Programs, record: dict[str, Any] | None) -> str:
         whole = f"{middle['file_bytes'] / 1e6:.1f} MB | {middle['rows_a_cpu_second']:,.0f}"
         row = f"| {title} | {' | '.join(cells)} | {whole if 'runs' in one else ' | '} |"
         lines.append((row, runs[title]))
-    return "\n".join(line + ("" if record is None else mark(record, own)) for line, own in lines)
+    return "\n".join(line + ("" if record is None else frame.mark(record, own)) for line, own in lines)
 
 
+_JOBS = 2
 _RUN = ("fit_cpu_seconds", "peak_gigabytes", "file_bytes", "rows_a_cpu_second")  # that tables show
 
 
@@ -203,26 +187,20 @@ _AXES = {
 @frame.command(
     programs=frame.flag(help="by title; by default all", nargs="*"),
     rounds=1,
-    threads=2,
     sampled=frame.flag(128, "labels of one-vs-rest"),
     whole=frame.flag(False, "one-vs-rest of all labels"),
-    tune=frame.flag(False, "compare settings on held-out training rows"),
     show_recorded=False,
     dict=frame.flag(Path("/usr/share/wordnet"), "has data.noun"),
     out=frame.RESULTS / "tree_peers.json",
     picture=frame.IMAGES / "tree_peers.png",
 )
-def main(options: argparse.Namespace) -> None:
+def main(options: Any) -> None:
     results: dict[str, Any] = frame.read_json(options.out)
     shown: dict[str, Programs] = {}
     if options.show_recorded:
         shown = {part: found["programs"] for part, found in results.items()}
     else:
-        train, test = load_case("wordnet", options)
-        if options.tune:
-            train, test = hold_out(train)
-        part = "held out" if options.tune else "test"
-        shown[part] = _measure(options, train, test, part, results)
+        shown["test"] = _measure(options, *load_case("wordnet", options), results)
     for part, programs in shown.items():
         print(f"\n{_table(part, programs, results[part] if options.show_recorded else None)}")
     if "test" in results:

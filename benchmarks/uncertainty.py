@@ -1,28 +1,21 @@
 """Probabilities of kernel logistic models compared with scikit-learn's Gaussian processes.
 
 ``GaussianProcessClassifier`` with its own search for a scale and a width (from 10 and 1 times the root of the
-number of features, which are standardized) is compared with ``KernelLogisticClassifier``:
+number of features, which are standardized) is compared with ``KernelLogisticClassifier``: hyperparameters of
+the least cross-validated loss, with probabilities of the best scores ("cross-validation") or "averaged" over
+Laplace's posterior; of the greatest marginal likelihood, averaged ("evidence"), also with 100 inducing
+points; or a learned covariance of labels or classes ("coregionalized"), averaged. The linear models of
+coregionalization of GPyTorch (300 steps of Adam) and GPflow (L-BFGS, at most 1,000 steps) run in processes of
+their own, and are left out where these are not installed.
 
-- "cross-validation": hyperparameters of the least cross-validated loss, probabilities of the best scores;
-- "averaged": the same, with probabilities averaged over Laplace's posterior;
-- "evidence": hyperparameters of the greatest marginal likelihood, averaged;
-- "evidence, points": the same with 100 inducing points;
-- "coregionalized": a learned covariance of labels or classes, and the least cross-validated loss, averaged.
-
-The linear models of coregionalization of GPyTorch (300 steps of Adam) and GPflow (L-BFGS, at most 1,000
-steps) run in processes of their own, and are left out where these are not installed.
-
-Data are scikit-learn's own (iris with two features and XOR are the examples of its user guide;
-breast cancer, digits), the papers' (satimage, USPS), the examples of GPyTorch's documentation ("waves" are
-the signs of its four tasks, labels per row; "rings" its three classes) and "latents", three functions drawn
-from a process, the largest of which is the class, as in GPflow's.  Every seed draws a number of training
-rows, or half of the rows, and 1,000 test rows or the rest.  Log loss, calibration error (over all
-entries of the table of classes) and errors are those of the test rows; times are CPU seconds, of fit
-and ``predict_proba``.
+Data are scikit-learn's own (iris with two features and XOR are the examples of its user guide; breast cancer,
+digits), the papers' (satimage, USPS), the examples of GPyTorch's documentation ("waves" are the signs of its
+four tasks, labels per row; "rings" its three classes) and "latents", three functions drawn from a process,
+the largest of which is the class, as in GPflow's. Every seed draws a number of training rows, or half of the
+rows, and 1,000 test rows or the rest. Log loss, calibration error (over all entries of the table of classes)
+and errors are those of the test rows; times are CPU seconds, of fit and ``predict_proba``.
 
 ``--large`` measures 100,000 rows of ten classes with 200 inducing points, with and without averages.
-
-Example: ``python -m benchmarks.uncertainty --data iris xor --seeds 3``.
 """
 
 from __future__ import annotations
@@ -30,23 +23,19 @@ from __future__ import annotations
 import os
 import subprocess
 import tempfile
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, make_classification
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import log_loss
 from sklearn.multioutput import MultiOutputClassifier
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import RESULTS, command, flag, markdown, mean_and_error, several, timed
-from benchmarks.papers.satimage import read_satimage
-from benchmarks.papers.usps import read_usps
+from benchmarks import frame
+from benchmarks.problems import read_images
 from benchmarks.programs import PEERS_PYTHON
-from benchmarks.recorded_runs import RecordedRuns
 from labelweave import HyperparameterSearch, KernelLogisticClassifier
 from labelweave.metrics import expected_calibration_error
 
@@ -78,8 +67,9 @@ def _latents() -> tuple[Any, Any]:
     return x, (np.linalg.cholesky(K) @ random.randn(400, 3)).argmax(axis=1)
 
 
-def _of_split(split: Any) -> tuple[Any, Any]:
-    return np.vstack([split.X, split.X_test]), np.concatenate([split.y, split.y_test])
+def _of_images(name: str) -> tuple[Any, Any]:
+    X, y, X_test, y_test = read_images(name)
+    return np.vstack([X, X_test]), np.concatenate([y, y_test])
 
 
 _DATA: dict[str, Callable[[], tuple[Any, Any]]] = {
@@ -90,8 +80,8 @@ _DATA: dict[str, Callable[[], tuple[Any, Any]]] = {
     "rings": _rings,
     "latents": _latents,
     "digits": lambda: load_digits(return_X_y=True),
-    "satimage": lambda: _of_split(read_satimage()),
-    "usps": lambda: _of_split(read_usps()),
+    "satimage": lambda: _of_images("satimage"),
+    "usps": lambda: _of_images("usps"),
 }
 
 
@@ -161,10 +151,9 @@ def measure(data: str, rows: int, seed: int, model: str) -> dict[str, float]:
     made, of_test = _MODELS[model](X.shape[1]), scaler.transform(X[test])
     if y.ndim == 2 and model == "scikit-learn":
         made = MultiOutputClassifier(made)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        _, seconds = timed(made.fit, scaler.transform(X[train]), y[train])
-    found, of_new = timed(made.predict_proba, of_test)
+    with frame.quiet():
+        _, seconds = frame.timed(made.fit, scaler.transform(X[train]), y[train])
+    found, of_new = frame.timed(made.predict_proba, of_test)
     if isinstance(made, _Peer):
         seconds, of_new = made.seconds
     if isinstance(found, list):  # a table of two columns for each label
@@ -188,33 +177,31 @@ def measure_large(uncertainty: str | None) -> dict[str, float]:
         n + 10_000, 16, n_informative=12, n_redundant=0, n_classes=_LARGE["classes"], random_state=0
     )
     model = KernelLogisticClassifier(hyperparameters="fixed", kernel_rank=points, uncertainty=uncertainty)
-    _, seconds = timed(model.fit, X[:n], y[:n])
-    found, of_new = timed(model.predict_proba, X[n:])
+    _, seconds = frame.timed(model.fit, X[:n], y[:n])
+    found, of_new = frame.timed(model.predict_proba, X[n:])
     return {"log loss": float(log_loss(y[n:], found)), "fit": seconds, "predict": of_new}
 
 
 def lines(runs: list[dict[str, Any]]) -> list[str]:
     names = ("log loss", "calibration error", "error", "fit", "predict")
-    cases = sorted({(run["data"], run["rows"], run["model"]) for run in runs})
     found = []
-    for data, rows, model in cases:
-        own = [run for run in runs if (run["data"], run["rows"], run["model"]) == (data, rows, model)]
+    for (data, rows, model), own in sorted(frame.groups(runs, "data", "rows", "model").items()):
         values = ([run[name] for run in own if name in run] for name in names)
-        written = map(mean_and_error, values, (3, 3, 3, 2, 2))
+        written = map(frame.mean_and_error, values, (3, 3, 3, 2, 2))
         found.append([data, str(rows), model, str(len(own)), *written])
-    return markdown(("data", "rows", "model", "seeds", *names), found)
+    return frame.markdown(("data", "rows", "model", "seeds", *names), found)
 
 
-@command(
-    data=several(_DATA),
-    models=several(_MODELS),
-    rows=flag(300, "training rows at most"),
-    seeds=flag(3, "draws of training rows"),
-    large=flag(False, "measure the cost of 100,000 rows instead"),
-    records=RESULTS / "uncertainty.json",
+@frame.command(
+    data=frame.several(_DATA),
+    models=frame.several(_MODELS),
+    rows=frame.flag(300, "training rows at most"),
+    seeds=frame.flag(3, "draws of training rows"),
+    large=frame.flag(False, "measure the cost of 100,000 rows instead"),
+    records=frame.RESULTS / "uncertainty.json",
 )
 def main(arguments: Any) -> None:
-    record = RecordedRuns(arguments)
+    record = frame.RecordedRuns(arguments)
     if arguments.large:
         words = {"probabilities of the scores": None, "averaged": "laplace"}
         for case in record.missing(data=["made"], rows=[_LARGE["rows"]], model=words, seed=[0]):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from benchmarks.opponents.factors import FactorOpponent
+from benchmarks.opponents.label_space import FactorOpponent
 from benchmarks.opponents.ranking_steps import rank_pairs
 from labelweave.estimators.low_rank.fit import columns_for_rank
 from labelweave.estimators.scorers import FactorScorer

@@ -7,21 +7,17 @@ fitted, with 20 edges per round, and the test rows are used once; also for a mod
 given graph ("ridge", the penalty of equation 3), whose lambda is the one without edges.
 
 "proven" is the share of test predictions that inference proves optimal within its default budget.  Times are
-CPU seconds, with one thread.  Results are stored after every fit.
-
-Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.bibtex_graph --edges 60 200``.
+CPU seconds, with one thread.
 """
 
-from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
 from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, command, flag
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag
 from benchmarks.papers.graph_runs import Run, fit, make, score
-from benchmarks.problems import DEFAULT_DATA, read_part
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.problems import read_part
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
 _GRID = (1e-3, 3e-4, 1e-4, 3e-5)
@@ -32,8 +28,8 @@ _PASSES = 100
 Rows = tuple[Any, Any]
 
 
-def _measure(record: RecordedRuns, data: Path, edge_counts: list[int]) -> None:
-    train, test = (_read(data, part) for part in ("train", "test"))
+def _measure(record: RecordedRuns, edge_counts: list[int]) -> None:
+    train, test = (_read(part) for part in ("train", "test"))
     part, held_out = _split(train)
     flat = _chosen(record, 0, _GRID, part, held_out)
     for edges in edge_counts:
@@ -46,8 +42,8 @@ def _measure(record: RecordedRuns, data: Path, edge_counts: list[int]) -> None:
             record.add({"part": "ridge", "edges": edges}, found)
 
 
-def _read(data: Path, part: str) -> Rows:
-    rows = read_part("bibtex", part, data)
+def _read(part: str) -> Rows:
+    rows = read_part("bibtex", part)
     return sp.csr_array(normalize(rows.X)), rows.Y
 
 
@@ -91,13 +87,9 @@ def table(runs: list[Run]) -> str:
     return "\n".join(lines)
 
 
-@command(
-    edges=flag([0, 60, 200], "multiples of 20"),
-    data=DEFAULT_DATA,
-    records=RESULTS / "papers" / "bibtex_graph.json",
-)
+@command(edges=flag([0, 60, 200], "multiples of 20"), records=RESULTS / "papers" / "bibtex_graph.json")
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments, threads=1)
     if record.measures:
-        _measure(record, arguments.data, arguments.edges)
+        _measure(record, arguments.edges)
     record.show(table(record.runs))

@@ -1,22 +1,16 @@
 """Labels of bibtex posts: kernel logistic classification with a learned kernel compared with one-vs-rest.
 
-Mulan's split, rows of unit length, 159 labels.  Nothing is tuned on test rows: the kernel's parameters are
+Mulan's split, rows of unit length, 159 labels. Nothing is tuned on test rows: the kernel's parameters are
 learned from their starting values on training rows (all, or 2,000), by 5-fold cross-validated likelihood;
 one-vs-rest logistic regression (scikit-learn, one C for all labels) takes the C with the lowest 5-fold
-cross-validated log loss.  Choose kernels by "cv loss", per row on held-out training rows, never by the test
-rows; it is comparable between methods that learn on the same 2,000 rows.  "80 % missing" hides four of five
-training entries at random.
+cross-validated log loss. "cv loss", per row on held-out training rows, is comparable between methods that
+learn on the same 2,000 rows. "80 % missing" hides four of five training entries at random.
 
 "Coupled labels" have the covariance R of the training labels' correlations, halved; "own scales" are first
-learned for every label as if labels were independent, and R is scaled by them.  The correlations are of all
+learned for every label as if labels were independent, and R is scaled by them. The correlations are of all
 training rows, including held-out ones; with those of the 2,880 rows that are not learned on the loss is 7.657
-instead of 7.649, while independent labels with one scale each have 7.785.
-
-Calibration: the expected calibration error over all entries, 20 bins of equal width, and that of the top
-label of each row.
-
-Results are stored after every fit; ``--go-on`` measures only what is missing.  Example: ``python -m
-benchmarks.papers.bibtex_logistic --methods rbf one-vs-rest``.
+instead of 7.649, while independent labels with one scale each have 7.785. Calibration is the expected
+calibration error over all entries, 20 bins of equal width, and that of the top label of each row.
 """
 
 import time
@@ -24,12 +18,10 @@ from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
-from sklearn.preprocessing import normalize
 
-from benchmarks.frame import RESULTS, command, flag, several
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag, several
 from benchmarks.papers.likelihood_runs import made
-from benchmarks.problems import read_parts
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.problems import read_tables
 from labelweave.metrics import expected_calibration_error, log_loss, precision_at_k
 
 _SCALED: dict[str, Any] = {"kernel": "linear", "tie": "scale", "intercept_variance": 100.0}
@@ -59,10 +51,10 @@ _DIGITS = {"log loss": 5, "cv loss": 3}
 
 
 def read_bibtex(missing: float = 0.0) -> tuple[Any, Any, Any, Any]:
-    train, test = read_parts("bibtex")
-    Y, Y_test = (part.Y.positives.toarray().astype(np.float64) for part in (train, test))
+    X, labels, X_test, test_labels = read_tables("bibtex", rows="unit")
+    Y, Y_test = (table.toarray().astype(np.float64) for table in (labels, test_labels))
     Y[np.random.default_rng(0).random(Y.shape) < missing] = np.nan
-    return normalize(train.X), Y, normalize(test.X), Y_test
+    return X, Y, X_test, Y_test
 
 
 def measure(parts: tuple[Any, Any, Any, Any], method: str) -> dict[str, Any]:

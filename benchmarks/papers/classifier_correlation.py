@@ -13,10 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, write_picture
-from benchmarks.papers.animals import Animals, read_animals, sample_training_rows
-from benchmarks.problems import median_distance
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.frame import IMAGES, RESULTS, RecordedRuns, begin_picture, command, flag, write_picture
+from benchmarks.problems import Animals, median_distance, read_animals
 from labelweave import MaxMarginClassifier
 
 _ATTRIBUTES = ("black", "weak")
@@ -31,7 +29,7 @@ _DRAWN = {"kernel": "rbf", "C": 0.3}
 def _measure(animals: Animals, kernel: str, C: float, seed: int) -> dict[str, Any]:
     """Compute the curve of a draw, in percent, and the correlation of the two attributes in both parts."""
     columns = [list(animals.attribute_names).index(name) for name in _ATTRIBUTES]
-    rows = sample_training_rows(animals, seed)
+    rows = animals.draw(seed)
     X, classes = animals.X[rows], animals.classes[rows]
     model = MaxMarginClassifier(C=C, kernel=kernel, gamma=1.0 / median_distance(X))
     Y, truth = (animals.signatures[c][:, columns] for c in (classes, animals.classes_test))

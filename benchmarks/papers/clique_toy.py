@@ -1,20 +1,17 @@
-"""The synthetic problem of clique generation (Tan et al.  2015, section 5.2, Table 2, Figure 2).
+"""The synthetic problem of clique generation (Tan et al. 2015, section 5.2, Table 2, Figure 2).
 
 Ten labels, four of whose 45 pairs depend on each other given the features; 2,000 training rows, 1,000 test
-rows; each seed draws new parameters and rows. lambda is 1e-4, the paper's.  The graph is learned one edge per
-round until two rounds change the objective by less than 5 %, the rule of the supplement (A.3).  Each solve
-ends at a relative duality gap of 1e-3, or after the given number of passes.  Hamming loss is that of the test
-rows.  For the learned graph the table states how many of the four true edges came first, and the weight of
-the strongest other edge relative to the weakest true one, the maximum of all seeds: by the norm of all of an
-edge's weights, and by that of its interaction, the difference of states 00 and 11 from 01 and 10.  "learned,
-ridge" is fitted to the edges of the learned graph as a given one, with the penalty of the other given graphs,
-equation 3; the learned graph's own is that of equation 10.  A ridge shifts part of the labels' own weights to
-the states of their edges, so their norms mean little.
+rows; each seed draws new parameters and rows. lambda is 1e-4, the paper's. The graph is learned one edge per
+round until two rounds change the objective by less than 5 %, the rule of the supplement (A.3). Each solve
+ends at a relative duality gap of 1e-3, or after the given number of passes. For the learned graph the table
+states how many of the four true edges came first, and the weight of the strongest other edge relative to the
+weakest true one, the maximum of all seeds: by the norm of all of an edge's weights, and by that of its
+interaction, the difference of states 00 and 11 from 01 and 10. "learned, ridge" is fitted to the edges of the
+learned graph as a given one, with the penalty of equation 3 instead of 10; it shifts part of the labels' own
+weights to the states of their edges, so their norms mean little.
 
 The plot shows the primal objective against passes over the rows for the first seed; a learned graph's passes
-are those of all its rounds.  Results are stored after every fit.  Times are CPU seconds.
-
-Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.clique_toy --seeds 3``.
+are those of all its rounds. Times are CPU seconds.
 """
 
 from pathlib import Path
@@ -22,9 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, several, write_picture
+from benchmarks import frame
 from benchmarks.papers.graph_runs import GRAPHS, METHODS, Run, edges_of, fit, make, mean_and_deviation, score
-from benchmarks.recorded_runs import RecordedRuns
 from labelweave.datasets import make_clique_toy
 
 _REGULARIZATION = 1e-4
@@ -102,7 +98,7 @@ def _line(method: str, own: list[Run], paper: float) -> str:
 
 
 def _draw(runs: list[Run], path: Path) -> None:
-    figure, axis = begin_picture(figsize=(6, 3.8))
+    figure, axis = frame.begin_picture(figsize=(6, 3.8))
     for run in sorted(runs, key=lambda run: list(_PAPER).index(run["method"])):
         passes, primal = np.transpose(run["curve"])
         style = "--" if run["method"] == "none" else "-"  # the learned graph starts like it
@@ -110,18 +106,18 @@ def _draw(runs: list[Run], path: Path) -> None:
     axis.set(xlabel="passes over the rows", ylabel="primal objective", yscale="log", xscale="log")
     axis.legend(frameon=False)
     axis.grid(True, which="major", alpha=0.3)
-    write_picture(figure, path)
+    frame.write_picture(figure, path)
 
 
-@command(
+@frame.command(
     seeds=3,
-    passes=flag(500, "at most, in one solve"),
-    methods=several(METHODS),
-    picture=IMAGES / "clique_toy_objective.png",
-    records=RESULTS / "papers" / "clique_toy.json",
+    passes=frame.flag(500, "at most, in one solve"),
+    methods=frame.several(METHODS),
+    picture=frame.IMAGES / "clique_toy_objective.png",
+    records=frame.RESULTS / "papers" / "clique_toy.json",
 )
 def main(arguments: Any) -> None:
-    record = RecordedRuns(arguments, threads=1, paper=_PAPER)
+    record = frame.RecordedRuns(arguments, threads=1, paper=_PAPER)
     for case in record.missing(seed=range(arguments.seeds), method=arguments.methods):
         method, seed = case["method"], case["seed"]
         graph = edges_of(record.known, seed=seed) if method == "learned, ridge" else {}

@@ -6,16 +6,14 @@ Other methods of the paper's comparison are "binary relevance", a linear support
 ``benchmarks.opponents.label_dependency``.
 """
 
-import warnings
 from inspect import signature
 from itertools import combinations, product
 from typing import Any, Self
 
 import numpy as np
 from scipy.special import logsumexp, softmax
-from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.frame import timed
+from benchmarks.frame import Run, quiet, timed
 from benchmarks.opponents import LEAD, MMOC, PLEM, PLST
 from labelweave import GraphGrowth, LabelGraphClassifier, LabelMatrix, MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss, precision_score, recall_score
@@ -45,8 +43,6 @@ _MOST_STEPS, _SHARE_OF_RIDGE, _TOLERANCE = 200, 0.1, 1e-5
 UP_TO_TEN_LABELS = ("HLLM-L1", "LEAD", "PLEM", "MMOC")
 METHODS = (*GRAPHS, "binary relevance", "PLST", *UP_TO_TEN_LABELS)
 
-Run = dict[str, Any]
-
 
 def make(method: str, alpha: float, **parameters: Any) -> Any:
     if method == "binary relevance":
@@ -75,8 +71,7 @@ def edges_of(runs: list[Run], **which: Any) -> Run:
 
 
 def fit(model: Any, X: Any, Y: Any) -> Run:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap is among the results
+    with quiet():  # the gap is among the results
         _, seconds = timed(model.fit, X, Y)
     if not isinstance(model, LabelGraphClassifier):
         return {"seconds": seconds}

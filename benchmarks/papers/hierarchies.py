@@ -9,25 +9,29 @@ their purpose, facet -> tag (linear kernel on rows of unit length).  Methods, as
 - F2c: flat, a scale for each class;
 - H1w: as H1, with a width of the RBF kernel for each level too.
 
-Hyperparameters are learned again for every method and split, on ``--learning-blocks`` blocks of
-``--learning-rows`` of the training rows, with the same folds for all.  "taxonomic loss" and "parent accuracy"
+Hyperparameters are learned again for every method and split, on 2,000 of the training rows, with the same
+folds for all.  "taxonomic loss" and "parent accuracy"
 are of the decisions optimized for them, by expected loss; [0-1] marks those of the most probable class.  The
 split "given" is that of the set; the others are drawn from all rows, and test on the remaining rows (5,000 at
-most).  Results are stored after every fit; ``--go-on`` measures only what is missing.
-
-Example: ``python -m benchmarks.papers.hierarchies --problem imclef07a --splits given 0 1 2``.
+most).
 """
 
+from __future__ import annotations
+
 import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import RESULTS, command, flag, mean_and_error, several, timed
-from benchmarks.papers.class_problems import PROBLEMS, ClassProblem, read_problem
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag, mean_and_error, several, timed
 from benchmarks.papers.likelihood_runs import made
-from benchmarks.recorded_runs import RecordedRuns
-from labelweave import KernelLogisticClassifier
+from benchmarks.problems import DEFAULT_DATA
+from labelweave import KernelLogisticClassifier, Taxonomy
+from labelweave.datasets import load_debtags, read_hierarchical_arff
 from labelweave.metrics import class_summary
 from labelweave.postprocessing import best_parent, least_expected_loss
 
@@ -54,17 +58,90 @@ _COLUMNS = {
 _PERCENT = {"accuracy", "mean reciprocal rank", "parent accuracy", "parent accuracy [0-1]"}
 
 
-def measure(
-    problem: ClassProblem, method: str, learning_rows: int, learning_blocks: int = 1
-) -> dict[str, Any]:
+# the purpose of a package; the other facets describe how it is made, or used
+_PURPOSES = (
+    "admin", "biology", "devel", "field", "game", "hardware", "mail", "network", "office", "science",
+    "security", "sound", "use", "web", "works-with",
+)  # fmt: skip
+_FEWEST = 5
+
+
+@dataclass(frozen=True)
+class ClassProblem:
+    """Rows to train on and to test on.
+
+    classes, classes_test: the leaf of each row.
+    kernel: the kernel of all methods.
+    """
+
+    X: Any
+    classes: Any
+    X_test: Any
+    classes_test: Any
+    taxonomy: Taxonomy
+    kernel: str
+
+    def split(self, seed: int | None, rows: int | None, most_tests: int = 5000) -> ClassProblem:
+        count = len(self.classes) if rows is None else rows
+        if seed is None:
+            train = np.arange(len(self.classes))
+            test = len(train) + np.arange(len(self.classes_test))
+            if count < len(train):
+                train = np.sort(np.random.default_rng(0).permutation(train)[:count])
+        else:
+            order = np.random.default_rng(seed).permutation(len(self.classes) + len(self.classes_test))
+            train, test = np.sort(order[:count]), np.sort(order[count : count + most_tests])
+        stack = sp.vstack if sp.issparse(self.X) else np.concatenate
+        X = stack([self.X, self.X_test])
+        X = sp.csr_array(X) if sp.issparse(X) else X
+        classes = np.concatenate([self.classes, self.classes_test])
+        test = test[np.isin(classes[test], np.unique(classes[train]))]
+        drawn = replace(self, X=X[train], classes=classes[train], X_test=X[test], classes_test=classes[test])
+        return drawn if sp.issparse(X) else drawn._standardized()
+
+    def _standardized(self) -> ClassProblem:
+        scaler = StandardScaler().fit(self.X)
+        return replace(self, X=scaler.transform(self.X), X_test=scaler.transform(self.X_test))
+
+
+def _read_images() -> ClassProblem:
+    train, test = (
+        read_hierarchical_arff(DEFAULT_DATA / "imclef07a" / f"ImCLEF07A_{part}.arff")
+        for part in ("Train", "Test")
+    )
+    tree = train.taxonomy
+    assert tree is not None, "the header has class paths"
+    return ClassProblem(train.X, tree.deepest(train.Y), test.X, tree.deepest(test.Y), tree, "rbf")
+
+
+def _read_packages() -> ClassProblem:
+    """Keep packages with exactly one tag of the facets that describe their purpose."""
+    packages = load_debtags()
+    facets, names = packages.parents[:, 0], packages.parents[:, 1]
+    columns = np.flatnonzero(np.isin(facets, _PURPOSES))
+    Y, Y_test = packages.Y[:, columns], packages.Y_test[:, columns]
+    single = np.asarray(Y.sum(axis=1)).ravel() == 1
+    frequent = np.flatnonzero(np.asarray(Y[single].sum(axis=0)).ravel() >= _FEWEST)
+    parts = []
+    for features, labels in ((packages.X, Y), (packages.X_test, Y_test)):
+        rows = np.flatnonzero(np.asarray(labels.sum(axis=1)).ravel() == 1)
+        rows = rows[np.isin(labels[rows].indices, frequent)]
+        parts += [features[rows], names[columns][labels[rows].indices].astype(object)]
+    pairs = [(str(facets[columns[k]]), str(names[columns[k]])) for k in frequent]
+    return ClassProblem(*parts, Taxonomy(pairs), "linear")
+
+
+PROBLEMS: dict[str, Callable[[], ClassProblem]] = {"imclef07a": _read_images, "debtags": _read_packages}
+
+
+def measure(problem: ClassProblem, method: str) -> dict[str, Any]:
     choice = _METHODS[method]
     model = made(
         0,
         kernel=problem.kernel,
         taxonomy=problem.taxonomy if choice.get("tree") else None,
         label_covariance=choice.get("label_covariance"),
-        learning_rows=learning_rows,
-        learning_blocks=learning_blocks,
+        learning_rows=2000,
         tie=choice["tie"],
     )
     _, seconds = timed(model.fit, problem.X, problem.classes, clock=time.perf_counter)
@@ -163,18 +240,15 @@ def _shown(name: str, value: float) -> str:
     rows=flag(help="rows to train on; default: as the given split", type=int),
     splits=flag(["given"], "given, or seeds of random splits"),
     methods=several(_METHODS),
-    learning_rows=2000,
-    learning_blocks=1,
     records=None,
 )
 def main(arguments: Any) -> None:
     arguments.out = arguments.out or RESULTS / "papers" / f"hierarchies_{arguments.problem}.json"
     record = RecordedRuns(arguments, problem=arguments.problem)
-    problem = read_problem(arguments.problem) if record.measures else None
+    problem = PROBLEMS[arguments.problem]() if record.measures else None
     for split in arguments.splits if problem else ():
         drawn = problem.split(None if split == "given" else int(split), arguments.rows)
         for case in record.missing(rows=[len(drawn.classes)], split=[split], method=arguments.methods):
-            learning = arguments.learning_rows, arguments.learning_blocks
-            run = record.add(case, measure(drawn, case["method"], *learning))
+            run = record.add(case, measure(drawn, case["method"]))
             print(_line(run), run["hyperparameters"], flush=True)
     record.show(table(record.runs))

@@ -1,18 +1,16 @@
 """Other independent methods compared with M3L (M3L paper of 2012, section 7.2.1 and Table 3).
 
-Label power sets (one class per label set of the training rows, support vector machines, one against one), the
-five nearest rows (labels that most of them have), and ridge regression of the labels on the rows, around
-their means.  The rows are those that ``benchmarks.papers.changed_correlations`` and
-``benchmarks.papers.zero_shot_awa`` draw; penalties and kernel widths are chosen as there for independent
-support vector machines.
+Rows, penalties and kernel widths are those of ``benchmarks.papers.changed_correlations`` and
+``benchmarks.papers.zero_shot_awa`` for independent support vector machines. Methods: label power sets (one
+class per label set of the training rows, support vector machines, one against one), the five nearest rows
+(labels that most of them have), and ridge regression of the labels on the rows, around their means.
 
 Boosting is BoosTexter's (Schapire and Singer 2000): AdaBoost.MH with stumps, one question per round for all
-labels and a confidence per label and answer.  A question is whether a word is present, or whether a dense
-feature is above one of seven of its quantiles.  The number of rounds is chosen on held-out rows or classes.
-
-Ranking is the multilabel perceptron (Crammer and Singer 2003) with the kernel of the other methods.  A row's
-first labels are its predictions; their number, relative to the mean number of labels of training rows, and
-the number of passes are chosen on held-out rows or classes too.
+labels and a confidence per label and answer. A question is whether a word is present, or whether a dense
+feature is above one of seven of its quantiles. Ranking is the multilabel perceptron (Crammer and Singer 2003)
+with the kernel of the other methods; a row's first labels are its predictions. The number of rounds or
+passes, and the number of first labels relative to the mean of training rows, are chosen on held-out rows or
+classes.
 """
 
 import warnings
@@ -27,13 +25,11 @@ from sklearn.metrics import pairwise_kernels
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
-from benchmarks.frame import RESULTS, command, flag, several
+from benchmarks.frame import RESULTS, RecordedRuns, Run, command, flag, several
 from benchmarks.papers import changed_correlations
-from benchmarks.papers.animals import Animals, held_out_classes, read_animals, sample_training_rows
 from benchmarks.papers.zero_shot_awa import kernel_pairs
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.problems import Animals, read_animals
 
-Run = dict[str, Any]
 Scores = Callable[[changed_correlations.Parameters, Any, Any, Any], Any]
 Grid = Callable[[list[changed_correlations.Parameters]], list[changed_correlations.Parameters]]
 
@@ -65,12 +61,12 @@ def _of_draw(problem: changed_correlations.Problem, rule: str, seed: int, method
 def _of_unseen_classes(animals: Animals, _: str, seed: int, method: str) -> Run:
     """Measure a method on images of unseen classes, chosen on held-out training classes."""
     scores_of, grid_of = _METHODS[method]
-    rows = sample_training_rows(animals, seed)
+    rows = animals.draw(seed)
     X, classes = animals.X[rows], animals.classes[rows]
     Y, truth = (animals.signatures[of] > 0 for of in (classes, animals.classes_test))
     grid = grid_of([{"C": C, "gamma": gamma} for C, gamma in kernel_pairs(X)]) or [{}]
     wrong = np.zeros(len(grid))
-    for held in held_out_classes(animals, classes, seed) if len(grid) > 1 else ():
+    for held in animals.held_out(classes, seed) if len(grid) > 1 else ():
         left = held.rows
         for number, one in enumerate(grid):
             wrong[number] += _is_wrong(scores_of(one, X[~left], Y[~left], X[left]), Y[left]).sum()

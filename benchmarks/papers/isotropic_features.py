@@ -2,28 +2,22 @@
 labels.
 
 The paper bounds the excess risk of the trace norm by a number that does not grow with the labels if features
-are normal and ``--seen`` labels of each row are observed, and shows that a ridge cannot have such a bound; it
+are normal and some labels of each row are observed, and shows that a ridge cannot have such a bound; it
 has no table.  Here rows are normal, and a label has the probability 1/2 + x^T z_j, clipped to [0, 1], with
-weights of rank ``--rank`` that give probabilities a standard deviation of 0.2.  The squared loss of observed
+weights of rank 3 that give probabilities a standard deviation of 0.2.  The squared loss of observed
 entries is fitted with the trace norm and with a ridge, at ranks that constrain neither; intercepts, which the
 bound does not have, are nearly unpenalized. lambda minimizes the error on a fifth of the observed entries,
 after which all of them are fitted.  The result is the excess risk, the mean squared distance of scores to
 probabilities on 2,000 other rows, over the variance of these.
-
-Results are stored after every run; ``--go-on`` measures only what is missing.
-
-Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.isotropic_features``.
 """
 
 import warnings
-from argparse import Namespace
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, command, flag, timed
-from benchmarks.recorded_runs import RecordedRuns, Run
+from benchmarks.frame import RESULTS, RecordedRuns, Run, command, groups, timed
 from labelweave import LowRankClassifier
 
 _PENALTIES = ("trace_norm", "ridge")
@@ -55,12 +49,7 @@ def measure(draw: Draw, seen: Any, grid: Any, penalty: str, **options: Any) -> t
     part = np.where(is_held, np.nan, Y)
 
     def scores(table: Any, rows: Any, value: float) -> Any:
-        fixed: dict[str, Any] = {
-            "penalty": penalty,
-            "alpha": value,
-            "n_jobs": 1,
-            "fit_intercept": 30.0,
-        }
+        fixed: dict[str, Any] = {"penalty": penalty, "alpha": value, "n_jobs": 1, "fit_intercept": 30.0}
         model = LowRankClassifier(1.0, **fixed, **options).fit(draw.X, table)
         return model.decision_function(rows) + model.thresholds_.min()
 
@@ -71,7 +60,7 @@ def measure(draw: Draw, seen: Any, grid: Any, penalty: str, **options: Any) -> t
 
 
 def measure_all(
-    arguments: Namespace,
+    arguments: Any,
     choices: Mapping[str, Iterable[Any]],
     measure: Callable[..., Run],
     table: Callable[[list[Run]], str],
@@ -79,7 +68,7 @@ def measure_all(
     """Measure all combinations of choices at the requested shape, and print them."""
     warnings.simplefilter("ignore")
     record = RecordedRuns(arguments)
-    shape = {name: getattr(arguments, name) for name in ("rows", "features", "rank", "seen")}
+    shape = {"rows": arguments.rows, "features": 50, "rank": 3, "seen": 5}
     for case in record.missing(**{name: [value] for name, value in shape.items()}, **choices):
         found, seconds = timed(measure, **case)
         record.add(case, found | {"processor seconds": seconds})
@@ -97,11 +86,8 @@ def _measure(*, rows: int, labels: int, seen: int, penalty: str, **more: int) ->
 def table(runs: list[dict[str, Any]]) -> str:
     """Write the excess risks of both penalties, and their medians of lambda."""
     lines = [f"{'labels':>8s}{'trace norm':>20s}{'ridge':>20s}{'lambdas':>20s}"]
-    for n_labels in sorted({run["labels"] for run in runs}):
-        own = {
-            name: [run for run in runs if (run["labels"], run["penalty"]) == (n_labels, name)]
-            for name in _PENALTIES
-        }
+    for (n_labels,), some in sorted(groups(runs, "labels").items()):
+        own = {name: [run for run in some if run["penalty"] == name] for name in _PENALTIES}
         cells = [np.array([run["excess"] for run in own[name]]) for name in _PENALTIES]
         chosen = " / ".join(f"{np.median([run['alpha'] for run in own[name]]):g}" for name in own)
         shown = "".join(f"{f'{cell.mean():.3f} ± {cell.std():.3f}':>20s}" for cell in cells)
@@ -110,13 +96,7 @@ def table(runs: list[dict[str, Any]]) -> str:
 
 
 @command(
-    labels=[10, 40, 160, 640],
-    seeds=5,
-    rows=2000,
-    features=50,
-    rank=3,
-    seen=flag(5, "labels of a row"),
-    records=RESULTS / "papers" / "isotropic_features.json",
+    labels=[10, 40, 160, 640], seeds=5, rows=2000, records=RESULTS / "papers" / "isotropic_features.json"
 )
 def main(arguments: Any) -> None:
     choices = {"labels": arguments.labels, "seed": range(arguments.seeds), "penalty": _PENALTIES}

@@ -1,24 +1,20 @@
-"""Label graphs on scene, yeast and emotions (Tan et al.  2015, Table 3 and Figure 3).
+"""Label graphs on scene, yeast and emotions (Tan et al. 2015, Table 3 and Figure 3).
 
-All rows (the training and the test file), five folds, features standardized on the training rows.  Everything
-is chosen on those rows only: a third of them, drawn again in every fold but the same for all methods, is held
-out; lambda minimizes the held-out Hamming loss on a grid of half decades, and so does the number of rounds of
-a learned graph, one edge per round (``early_stopping=True``).  The model is then fitted to all training rows
-and the fold's test rows are used once.
+All rows (the training and the test file), five folds, features standardized on the training rows. Everything
+is chosen on those rows only: a third of them, the same for all methods, is held out; lambda minimizes the
+held-out Hamming loss on a grid of half decades, and so does the number of rounds of a learned graph, one edge
+per round (``early_stopping=True``). The model is then fitted to all training rows and the fold's test rows
+are used once. The PASCAL VOC features of the paper are not available.
 
 A learned graph has the penalty of equation 10, (sum of the edges' norms)^2; "learned, ridge" has its edges as
 a given graph, whose penalty is that of equation 3 and of the other given graphs, and chooses lambda again.
-"recall" and "precision" are those of all labels together.  "proven" is the share of test predictions that
-inference proves optimal.  Times are CPU seconds, for the fit at the chosen lambda; a learned graph's include
-the choice of the number of rounds.  The inner solver is block-coordinate Frank-Wolfe, in "learned, proximal"
+"recall" and "precision" are those of all labels together; "proven" is the share of test predictions that
+inference proves optimal. Times are CPU seconds, for the fit at the chosen lambda; a learned graph's include
+the choice of the number of rounds. The inner solver is block-coordinate Frank-Wolfe, in "learned, proximal"
 the paper's with its tolerance, and with dual variables kept in their simplex.
 
-The PASCAL VOC features of the paper are not available, so its other data sets are missing here.
-
 The plot shows scene's metrics against the number of learned edges, at each fold's lambdas, with standard
-errors of the mean.  Results are stored after every fit.
-
-Example: ``OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 python -m benchmarks.papers.label_graphs --sets scene``.
+errors of the mean.
 """
 
 from collections.abc import Iterator
@@ -29,10 +25,9 @@ import numpy as np
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, several, write_picture
+from benchmarks import frame
 from benchmarks.papers import graph_runs
-from benchmarks.problems import DEFAULT_DATA, read_parts
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.problems import read_parts
 from labelweave import LabelMatrix
 from labelweave.metrics import hamming_loss
 from labelweave.splits import IterativeStratifiedShuffleSplit
@@ -65,8 +60,8 @@ _MEASURES = {
 }
 
 
-def read_rows(name: str, folder: Path) -> tuple[Any, LabelMatrix]:
-    parts = read_parts(name, folder)
+def read_rows(name: str) -> tuple[Any, LabelMatrix]:
+    parts = read_parts(name)
     X = np.vstack([part.X for part in parts])
     return X, LabelMatrix.from_any(np.vstack([part.Y.to_dense() for part in parts]), parts[0].label_names)
 
@@ -78,8 +73,8 @@ def _folds(X: Any, Y: LabelMatrix) -> Iterator[tuple[int, tuple[Any, LabelMatrix
         yield number, (scaler.transform(X[train]), Y[train], scaler.transform(X[test]), Y[test])
 
 
-def _measure(name: str, methods: list[str], record: RecordedRuns, folder: Path) -> None:
-    for fold, (X, Y, X_test, Y_test) in _folds(*read_rows(name, folder)):
+def _measure(name: str, methods: list[str], record: frame.RecordedRuns) -> None:
+    for fold, (X, Y, X_test, Y_test) in _folds(*read_rows(name)):
         for method in methods:
             case = {"set": name, "method": method, "fold": fold}
             if not record.wants(case) or (method in graph_runs.UP_TO_TEN_LABELS and name == "yeast"):
@@ -122,11 +117,11 @@ def _try(
     return float(hamming_loss(Y[held_out], graph_runs.predict(model, X[held_out]))), None, {}
 
 
-def _curve(record: RecordedRuns, folder: Path) -> None:
+def _curve(record: frame.RecordedRuns) -> None:
     """Fit scene with every number of learned edges at the lambdas chosen in the fold."""
     scene = [run for run in record.known if run["set"] == "scene"]
     chosen = {(run["method"], run["fold"]): run["alpha"] for run in scene}
-    for fold, (X, Y, X_test, Y_test) in _folds(*read_rows("scene", folder)):
+    for fold, (X, Y, X_test, Y_test) in _folds(*read_rows("scene")):
         for rounds in _CURVE:
             for method in ("learned", "learned, ridge"):
                 key = {"set": "scene", "method": f"{method}, curve", "fold": fold, "rounds": rounds}
@@ -148,11 +143,11 @@ def _curve_options(method: str, runs: list[graph_runs.Run], fold: int, rounds: i
 
 def table(runs: list[graph_runs.Run]) -> str:
     head, lines = "".join(f"{title:>18s}" for title in _MEASURES.values()), []
-    for name in dict.fromkeys(run["set"] for run in runs):
+    for (name,), chosen in frame.groups(runs, "set").items():
         costs = f"{'edges':>7s}{'lambda':>8s}{'proven %':>10s}{'rows/s':>10s}{'seconds':>9s}   paper"
         lines.append(f"{name:20s}{head}{costs}")
         for method in graph_runs.METHODS:
-            own = [run for run in runs if (run["set"], run["method"]) == (name, method)]
+            own = [run for run in chosen if run["method"] == method]
             if own:
                 lines.append(_line(method, own, _PAPER.get(method, ()) if name == "scene" else ()))
     return "\n".join(lines)
@@ -165,7 +160,7 @@ def _line(method: str, own: list[graph_runs.Run], paper: tuple[float, ...]) -> s
         np.mean([run.get(key, np.nan) for run in own])
         for key in ("edges", "proven", "rows_per_second", "seconds")
     )
-    chosen = float(np.exp(np.mean(np.log([run["alpha"] for run in own]))))
+    chosen = float(np.exp(np.mean(np.log([run.get("alpha", np.nan) for run in own]))))
     costs = f"{edges:7.1f}{chosen:8.2f}{100 * proven:10.2f}{rows:10,.0f}{seconds:9.1f}"
     return f"{method:20s}{scores}{costs}   {' '.join(f'{value:.3f}' for value in paper)}"
 
@@ -173,7 +168,7 @@ def _line(method: str, own: list[graph_runs.Run], paper: tuple[float, ...]) -> s
 def _draw(runs: list[graph_runs.Run], path: Path) -> None:
     if not runs:  # not requested so far
         return
-    figure, axes = begin_picture(1, 3, figsize=(11, 3.4), sharex=True)
+    figure, axes = frame.begin_picture(1, 3, figsize=(11, 3.4), sharex=True)
     for axis, (key, title) in zip(axes, list(_MEASURES.items())[:3], strict=True):
         for method, legend in _LEGEND.items():
             points = [_values(runs, method, rounds, key) for rounds in _CURVE]
@@ -183,27 +178,26 @@ def _draw(runs: list[graph_runs.Run], path: Path) -> None:
         axis.set(xlabel="learned edges", title=title, xticks=_CURVE[::3])
         axis.grid(True, alpha=0.3)
     axes[0].legend(frameon=False)
-    write_picture(figure, path)
+    frame.write_picture(figure, path)
 
 
 def _values(runs: list[graph_runs.Run], method: str, rounds: int, key: str) -> list[float]:
     return [run[key] for run in runs if (run["method"], run["rounds"]) == (method, rounds)]
 
 
-@command(
-    sets=several(_ROUNDS),
-    methods=several(graph_runs.METHODS),
-    curve=flag(False, "measure the picture's points as well"),
-    data=DEFAULT_DATA,
-    picture=IMAGES / "scene_edges.png",
-    records=RESULTS / "papers" / "label_graphs.json",
+@frame.command(
+    sets=frame.several(_ROUNDS),
+    methods=frame.several(graph_runs.METHODS),
+    curve=frame.flag(False, "measure the picture's points as well"),
+    picture=frame.IMAGES / "scene_edges.png",
+    records=frame.RESULTS / "papers" / "label_graphs.json",
 )
 def main(arguments: Any) -> None:
-    record = RecordedRuns(arguments, threads=1, paper=_PAPER)
+    record = frame.RecordedRuns(arguments, threads=1, paper=_PAPER)
     for name in arguments.sets:
         if record.measures:
-            _measure(name, arguments.methods, record, arguments.data)
+            _measure(name, arguments.methods, record)
         record.show(table([run for run in record.runs if run["set"] == name]))
     if arguments.curve and record.measures:
-        _curve(record, arguments.data)
+        _curve(record)
     _draw([run for run in record.runs if "curve" in run["method"]], arguments.picture)

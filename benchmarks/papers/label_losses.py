@@ -6,21 +6,18 @@ without their diagonal, scaled so that R is diagonally dominant up to a share of
 mistake, ``y_l (R y)_l``, is the required margin of the entry; a share of 0 is the Hamming loss.  C and the
 share maximize micro-F1 in five folds of the training rows; the test rows are used once.  Features are
 standardized, the RBF kernel has the width of one over their number.
-
-Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.label_losses``.
 """
 
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
-from benchmarks.frame import RESULTS, command, flag
-from benchmarks.problems import DEFAULT_DATA
-from benchmarks.recorded_runs import RecordedRuns
-from labelweave import LabelMatrix, MaxMarginClassifier
-from labelweave.datasets import read_mulan
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag
+from benchmarks.problems import read_tables
+from labelweave import MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss, ranking_loss
 
 _SHARES = (0.0, 0.1, 0.2, 0.3, 0.5, 0.7, 1.0)
@@ -71,12 +68,11 @@ def _measure(name: str) -> dict[float | str, dict[str, float]]:
 
 def read_set(name: str) -> list[tuple[Any, Any]]:
     """Read standardized features and labels 0/1 of the training and the test rows."""
-    folder = DEFAULT_DATA / "mulan" / name
-    parts = [read_mulan(folder / f"{name}-{part}.arff", folder / f"{name}.xml") for part in ("train", "test")]
-    features = [part.X.toarray() if hasattr(part.X, "toarray") else np.asarray(part.X) for part in parts]
-    scaler = StandardScaler().fit(features[0])
-    labels = [(LabelMatrix.from_any(part.Y).to_signs() > 0).astype(float) for part in parts]
-    return [(scaler.transform(X), Y) for X, Y in zip(features, labels, strict=True)]
+    X, Y, X_test, Y_test = read_tables(name)
+    tables = [np.asarray(rows.toarray() if sp.issparse(rows) else rows) for rows in (X, X_test)]
+    scaler = StandardScaler().fit(tables[0])
+    labels = (table.toarray().astype(float) for table in (Y, Y_test))
+    return [(scaler.transform(X), Y) for X, Y in zip(tables, labels, strict=True)]
 
 
 def table(runs: list[dict[str, Any]]) -> str:

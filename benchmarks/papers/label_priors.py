@@ -11,8 +11,6 @@ labels of the remaining training rows are used, for the correlations ``corr``.
   one for each label (``class``) or third of the labels by frequency (``groups``); R given, with these
   (``corr``, ``corr, scale``, ``corr, class``) or weighted; three learned factors with one width (``factors``)
   or one each (``factors, class``); a list of kernels (``rbf + linear``).
-
-Example: ``python -m benchmarks.papers.label_priors --sets emotions``.
 """
 
 from __future__ import annotations
@@ -25,10 +23,9 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler, normalize
 
-from benchmarks.frame import RESULTS, command, flag, several, standard_error
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag, several, standard_error
 from benchmarks.papers.likelihood_runs import made
 from benchmarks.problems import read_parts
-from benchmarks.recorded_runs import RecordedRuns
 from labelweave import LabelCovariance, MaxMarginClassifier
 from labelweave.metrics import log_loss
 

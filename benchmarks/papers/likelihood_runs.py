@@ -1,6 +1,5 @@
 """Runs of ``KernelLogisticClassifier`` on training and test rows (Seeger 2008, sections 6.2 and 6.3)."""
 
-import argparse
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,15 +9,13 @@ from typing import Any
 import numpy as np
 from sklearn.metrics import log_loss
 
-from benchmarks.frame import begin_picture, timed, write_picture
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.frame import RecordedRuns, Run, begin_picture, groups, timed, write_picture
 from labelweave import HyperparameterSearch, KernelLogisticClassifier
 from labelweave.display import ErrorRejectDisplay
 from labelweave.metrics import error_reject_curve
 
 REJECTED = np.linspace(0.0, 0.5, 101)
 
-Run = dict[str, Any]
 Method = Callable[["Split", int], Run]
 
 
@@ -33,11 +30,7 @@ class Split:
 
 
 def measure_and_show(
-    methods: dict[str, Method],
-    read: Callable[[], Split],
-    seeds: int,
-    arguments: argparse.Namespace,
-    paper: dict[str, float],
+    methods: dict[str, Method], read: Callable[[], Split], seeds: int, arguments: Any, paper: dict[str, float]
 ) -> None:
     """Run every requested method with every seed, print the tables and draw the plot."""
     record = RecordedRuns(arguments, threads=1, paper=paper)
@@ -58,10 +51,8 @@ def _run_all(methods: dict[str, Method], split: Split, seeds: int, record: Recor
 
 def _by_method(runs: list[Run]) -> dict[str, list[Run]]:
     """Sort runs by their methods, in the order in which these come first, and by seed."""
-    found: dict[str, list[Run]] = {}
-    for run in sorted(runs, key=lambda run: int(run["seed"])):
-        found.setdefault(run["method"], []).append(run)
-    return found
+    found = groups(sorted(runs, key=lambda run: int(run["seed"])), "method")
+    return {name: own for (name,), own in found.items()}
 
 
 _SEARCH = ("cv", "learning_rows", "learning_blocks", "max_learning_iter", "tie")

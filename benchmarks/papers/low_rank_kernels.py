@@ -7,19 +7,13 @@ those of a share of the labels' number at the same gamma and lambda.  "P@1": of 
 and 4, 2, 1 and 1/2 times that lambda, the pair with the best P@1 in 5 folds of all training rows.  "Listed
 best" are the highest figures of the Extreme Classification Repository for these sets: SLEEC on bibtex,
 FastXML on delicious.
-
-Results are stored after every fit; ``--go-on`` measures only what is missing.  Example: ``python -m
-benchmarks.papers.low_rank_kernels --data bibtex``.
 """
 
 import time
 from typing import Any
 
-from sklearn.preprocessing import normalize
-
-from benchmarks.frame import RESULTS, command, flag, several
-from benchmarks.problems import read_parts
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.frame import RESULTS, RecordedRuns, command, several, timed
+from benchmarks.problems import read_tables
 from labelweave import HyperparameterSearch, LowRankClassifier, RankSearch
 from labelweave.features import RBFKernel
 from labelweave.metrics import precision_at_k
@@ -41,21 +35,15 @@ def _learned(runs: list[dict[str, Any]], name: str) -> dict[str, float] | None:
 
 
 def measure(
-    parts: tuple[Any, Any, Any, Any],
-    share: float,
-    criterion: str,
-    learned: dict[str, float] | None,
-    jobs: int,
+    parts: tuple[Any, Any, Any, Any], share: float, criterion: str, learned: dict[str, float] | None
 ) -> dict[str, Any]:
     X, Y, X_test, Y_test = parts
-    start = time.perf_counter()
     if criterion == "P@1":
         if learned is None:
             raise ValueError("P@1 chooses near what the squared loss learned; measure that first.")
-        model = _best_in_folds(X, Y, learned, jobs)
+        model, seconds = timed(_best_in_folds, X, Y, learned, clock=time.perf_counter)
     else:
-        model = _fitted(X, Y, share, learned, jobs)
-    seconds = time.perf_counter() - start
+        model, seconds = timed(_fitted, X, Y, share, learned, clock=time.perf_counter)
     learning = float(model.learning_trace_[-1].time) if model.learning_trace_ else 0.0
     scores = model.decision_function(X_test)
     return {
@@ -71,32 +59,24 @@ def measure(
     }
 
 
-def _fitted(X: Any, Y: Any, share: float, learned: dict[str, float] | None, jobs: int) -> LowRankClassifier:
+def _fitted(X: Any, Y: Any, share: float, learned: dict[str, float] | None) -> LowRankClassifier:
     search = HyperparameterSearch(learning_rows=_LEARNING_ROWS)
     choice: dict[str, Any] = {"hyperparameters": search, "kernel": "rbf"}
     if learned is not None:
         choice = {"kernel": RBFKernel(learned["gamma"]), "alpha": learned["alpha"]}
-    return LowRankClassifier(round(share * Y.shape[1]), penalty="ridge", n_jobs=jobs, **choice).fit(X, Y)
+    return LowRankClassifier(round(share * Y.shape[1]), penalty="ridge", n_jobs=1, **choice).fit(X, Y)
 
 
-def _best_in_folds(X: Any, Y: Any, learned: dict[str, float], jobs: int) -> LowRankClassifier:
+def _best_in_folds(X: Any, Y: Any, learned: dict[str, float]) -> LowRankClassifier:
     penalties = [factor * learned["alpha"] for factor in _LAMBDAS]
     models = []
     for factor in _GAMMAS:
         kernel = RBFKernel(factor * learned["gamma"])
         model = LowRankClassifier(
-            RankSearch([1.0], penalties, scoring="precision_at_1"),
-            penalty="ridge",
-            kernel=kernel,
-            n_jobs=jobs,
+            RankSearch([1.0], penalties, scoring="precision_at_1"), penalty="ridge", kernel=kernel, n_jobs=1
         )
         models.append(model.fit(X, Y))
     return max(models, key=lambda model: model.best_score_)
-
-
-def _read(name: str) -> tuple[Any, Any, Any, Any]:
-    train, test = read_parts(name)
-    return normalize(train.X), train.Y.positives, normalize(test.X), test.Y.positives
 
 
 def table(runs: list[dict[str, Any]]) -> str:
@@ -119,19 +99,16 @@ def _shown(values: Any) -> str:
 
 
 @command(
-    data=several(_GOALS),
-    criteria=several(_SHARES),
-    jobs=flag(1, "threads"),
-    records=RESULTS / "papers" / "low_rank_kernels.json",
+    data=several(_GOALS), criteria=several(_SHARES), records=RESULTS / "papers" / "low_rank_kernels.json"
 )
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments, goals=_GOALS, published=_PUBLISHED)
     for name in arguments.data if record.measures else ():
-        parts = _read(name)
+        parts = read_tables(name, rows="unit")
         for criterion in arguments.criteria:
             choices = {"data": [name], "chosen by": [criterion], "share": _SHARES[criterion]}
             for case in record.missing(**choices):
                 learned = _learned(record.runs, name)
-                found = measure(parts, case["share"], criterion, learned, arguments.jobs)
+                found = measure(parts, case["share"], criterion, learned)
                 print(_line(record.add(case, found)), flush=True)
     record.show(table(record.runs))

@@ -11,31 +11,23 @@ Mulan's splits (the paper's are others), rows of unit length, a constant feature
 The penalty of every cell maximizes the top-3 accuracy on a fifth of the training rows (on their observed
 entries), from a grid of half decades; the cell is then fitted to all training rows and tested once.  Top-3
 accuracy is precision at 3, of test rows with all labels; the Hamming loss uses the threshold 1/2.  "AUC" is
-averaged over rows: averaged over labels, delicious has about 0.79, far from the paper's figures.  Results are
-stored after every cell; ``--go-on`` measures only what is missing.
-
-Example: ``python -m benchmarks.papers.low_rank_tables --parts table2 table4 --sets bibtex``.
+averaged over rows: averaged over labels, delicious has about 0.79, far from the paper's figures.
 """
 
-import argparse
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.preprocessing import normalize
 
 import labelweave as lw
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, several, write_picture
+from benchmarks import frame
 from benchmarks.opponents import BCS, CPLST, WSABIE
-from benchmarks.problems import read_parts
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.problems import read_tables
 from labelweave.metrics import average_auc, hamming_loss, precision_at_k
 
-_RESULTS = RESULTS / "papers" / "low_rank_tables.json"
-_PICTURE = IMAGES / "low_rank_missing.png"
+_RESULTS = frame.RESULTS / "papers" / "low_rank_tables.json"
+_PICTURE = frame.IMAGES / "low_rank_missing.png"
 _GRID = (0.1, 0.3, 1.0, 3.0, 10.0)
 _SHARES = (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 _RANKS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
@@ -101,24 +93,20 @@ def _cases(name: str, parts: list[str]) -> Iterator[Case]:
 
 
 def read(name: str, *, has_unit_rows: bool = True) -> tuple[Any, Any, Any, Any]:
-    tables = [
-        (normalize(part.X) if has_unit_rows else part.X, part.Y.positives.toarray().astype(np.float64))
-        for part in read_parts(name)
-    ]
-    return *tables[0], *tables[1]
+    X, Y, X_test, Y_test = read_tables(name, rows="unit" if has_unit_rows else "as given")
+    return X, Y.toarray().astype(np.float64), X_test, Y_test.toarray().astype(np.float64)
 
 
-def _maker(case: Case, arguments: argparse.Namespace) -> tuple[Maker, tuple[float, ...]]:
+def _maker(case: Case) -> tuple[Maker, tuple[float, ...]]:
     """Return a function from a penalty to the model of a case, and the grid of penalties."""
-    method, rank, n_jobs, grid = case["method"], case["rank"], arguments.n_jobs, tuple(arguments.grid)
-    settings = {"dtype": "float32", "n_jobs": n_jobs, "tol": 3e-4}
+    method, rank, grid = case["method"], case["rank"], _GRID
     if method == "binary relevance":
         return lambda strength: lw.BinaryRelevance("squared_error", alpha=strength), grid
     if method == "max margin":
-        return lambda strength: lw.MaxMarginClassifier(1.0 / strength, n_jobs=n_jobs), grid
+        return lambda strength: lw.MaxMarginClassifier(1.0 / strength, n_jobs=1), grid
     if method == "kernel logistic":
         model = lw.KernelLogisticClassifier(
-            "linear", n_jobs=n_jobs, hyperparameters=lw.HyperparameterSearch(learning_rows=2000)
+            "linear", n_jobs=1, hyperparameters=lw.HyperparameterSearch(learning_rows=2000)
         )
         return lambda strength: model, (1.0,)  # it learns its penalty
     if method == "bcs":
@@ -128,17 +116,17 @@ def _maker(case: Case, arguments: argparse.Namespace) -> tuple[Maker, tuple[floa
     if method == "wsabie":
         return lambda rate: WSABIE(rank, learning_rate=rate), (0.01, 0.03, 0.1)
     loss, _, penalty = method.partition(", ")
-    kind = penalty or "trace_norm"
-    return lambda strength: lw.LowRankClassifier(rank, loss, strength, penalty=kind, **settings), grid
+    loss = {"squared": "squared_error", "logistic": "log_loss"}.get(loss, loss)
+    settings = {"penalty": penalty or "trace_norm", "dtype": "float32", "n_jobs": 1, "tol": 3e-4}
+    return lambda strength: lw.LowRankClassifier(rank, loss, strength, **settings), grid
 
 
-def _measure(data: tuple[Any, Any, Any, Any], case: Case, arguments: argparse.Namespace) -> dict[str, Any]:
+def _measure(data: tuple[Any, Any, Any, Any], case: Case) -> dict[str, Any]:
     X, Y, X_test, Y_test = data
     Y = np.where(np.random.default_rng(0).random(Y.shape) < case["observed"], Y, np.nan)
-    make, grid = _maker(case, arguments)
+    make, grid = _maker(case)
     start = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with frame.quiet():
         tried = {} if len(grid) == 1 else {value: _held_out(make(value), X, Y) for value in grid}
         best = max(tried, key=tried.__getitem__) if tried else grid[0]
         chosen = time.perf_counter()
@@ -193,7 +181,7 @@ def _draw(runs: list[Case]) -> None:
     }
     if not any(run["set"] == "bibtex" for run in runs):
         return
-    figure, axes = begin_picture(1, 2, figsize=(9, 3.6), sharey=True)
+    figure, axes = frame.begin_picture(1, 2, figsize=(9, 3.6), sharey=True)
     for method, title in names.items():
         own = [run for run in runs if run["set"] == "bibtex" and run["method"] == method]
         shares = sorted((run["observed"], run["P@3"]) for run in own if run["rank"] in (0.4, None))
@@ -210,25 +198,23 @@ def _draw(runs: list[Case]) -> None:
     )
     axes[1].set(xlabel="rank, % of the labels", title="20 % of the entries observed")
     axes[0].legend()
-    write_picture(figure, _PICTURE)
+    frame.write_picture(figure, _PICTURE)
 
 
-@command(
-    parts=several(["table2", "table4", "figure2b", "figure2c"]),
-    sets=several(["bibtex", "delicious"]),
-    methods=flag(help="of Table 2; by default all", nargs="+"),
-    n_jobs=1,
-    grid=flag(_GRID, "of regularizations, for a file of --out"),
+@frame.command(
+    parts=frame.several(["table2", "table4", "figure2b", "figure2c"]),
+    sets=frame.several(["bibtex", "delicious"]),
+    methods=frame.flag(help="of Table 2; by default all", nargs="+"),
     records=_RESULTS,
 )
-def main(arguments: argparse.Namespace) -> None:
-    record = RecordedRuns(arguments)
+def main(arguments: Any) -> None:
+    record = frame.RecordedRuns(arguments)
     for name in arguments.sets if record.measures else ():
         data = read(name)
         for case in _cases(name, arguments.parts):
             chosen = arguments.methods is None or case["method"] in arguments.methods
             if chosen and record.wants(case):
-                print(_line(record.add(case, _measure(data, case, arguments))), flush=True)
+                print(_line(record.add(case, _measure(data, case))), flush=True)
     record.show(table(record.runs))
     if arguments.out == _RESULTS:
         _draw(record.known)

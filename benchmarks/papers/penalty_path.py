@@ -6,16 +6,13 @@ whole path: no figure here was chosen.  "unit" has rows of length 1, as the tabl
 unscaled words, 0 and 1.
 """
 
-import warnings
 from itertools import product
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
-from benchmarks.frame import RESULTS, command
+from benchmarks.frame import RESULTS, RecordedRuns, Run, command, quiet
 from benchmarks.papers.low_rank_tables import read
-from benchmarks.recorded_runs import RecordedRuns
 from labelweave import BinaryRelevance, LowRankClassifier
 from labelweave.metrics import average_auc, precision_at_k
 
@@ -23,8 +20,6 @@ _PENALTIES = (0.001, 0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _ROWS = {"unit": True, "as given": False}
 _METHODS = ("trace norm", "ridge", "binary relevance")
 _PAPER = {"trace norm": "28.50", "ridge": "", "binary relevance": "25.78"}
-
-Run = dict[str, Any]
 
 
 def _model(method: str, penalty: float) -> Any:
@@ -53,8 +48,7 @@ def main(arguments: Any) -> None:
         X, Y, X_test, Y_test = read("bibtex", has_unit_rows=_ROWS[rows])
         Y = np.where(np.random.default_rng(0).random(Y.shape) < 0.2, Y, np.nan)
         for case in record.missing(rows=[rows], method=[method], penalty=_PENALTIES):
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", ConvergenceWarning)
+            with quiet():
                 scores = _model(method, case["penalty"]).fit(X, Y).decision_function(X_test)
             precision, area = (
                 precision_at_k(Y_test, scores, 3),

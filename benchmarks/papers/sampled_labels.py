@@ -1,20 +1,18 @@
 """Theorem 6's setting (LEML, Yu et al.  2014, section 4): the constrained form, labels observed unevenly.
 
-As ``benchmarks.papers.isotropic_features``: normal features, ``--seen`` labels of each row, probabilities 1/2
+As ``benchmarks.papers.isotropic_features``: normal features, five labels of each row, probabilities 1/2
 plus a product of rank 3.  Labels are observed in proportion to ``rank^-skew``.  The constrained form of the
 paper, the least squared loss within a bound of the trace norm, is compared with a ridge and with the
 penalized form; bound and lambda minimize the error on a fifth of the observed entries.  The result is the
 excess risk over the variance of the probabilities, with entries of the test rows weighted by the frequency of
 observation of their label, as in the theorem; and equally.
-
-Example: ``OMP_NUM_THREADS=1 python -m benchmarks.papers.sampled_labels``.
 """
 
 from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, command, flag
+from benchmarks.frame import RESULTS, command, groups
 from benchmarks.papers.isotropic_features import GRID, Draw, measure, measure_all
 
 _GRIDS = {"trace_bound": 2.0 ** np.arange(-3, 8), "trace_norm": GRID, "ridge": GRID}
@@ -40,12 +38,10 @@ def _measure(
 def table(runs: list[dict[str, Any]]) -> str:
     """Write the excess risks of all forms by skew and labels."""
     lines = [f"{'skew':>5s}{'labels':>8s}" + "".join(f"{name:>28s}" for name in _GRIDS)]
-    for skew, n_labels in sorted({(run["skew"], run["labels"]) for run in runs}):
+    for (skew, n_labels), some in sorted(groups(runs, "skew", "labels").items()):
         cells = []
         for name in _GRIDS:
-            own = [
-                run for run in runs if (run["skew"], run["labels"], run["penalty"]) == (skew, n_labels, name)
-            ]
+            own = [run for run in some if run["penalty"] == name]
             excess, even = (np.array([run[key] for run in own]) for key in ("excess", "even excess"))
             cells.append(f"{excess.mean():.3f} ± {excess.std():.3f} ({even.mean():.3f})")
         lines.append(f"{skew:5.1f}{n_labels:8d}" + "".join(f"{cell:>28s}" for cell in cells))
@@ -57,9 +53,6 @@ def table(runs: list[dict[str, Any]]) -> str:
     skews=[0.0, 0.5, 1.0],
     seeds=3,
     rows=2000,
-    features=50,
-    rank=3,
-    seen=flag(5, "labels of a row"),
     records=RESULTS / "papers" / "sampled_labels.json",
 )
 def main(arguments: Any) -> None:

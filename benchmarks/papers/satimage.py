@@ -9,22 +9,14 @@ each seed draws again and all methods share.  Test rows are used once, at the en
 - scale: its own scale, one width for all, mc-semi;
 - shared: one scale and one width, mc-tied;
 - one against rest: a binary model for each class, 1rest.
-
-``--go-on`` measures only what the results file lacks.
-
-Example: ``python -m benchmarks.papers.satimage --partitions 10``.
 """
 
-from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from benchmarks.frame import IMAGES, RESULTS, command, flag, several
 from benchmarks.papers import likelihood_runs
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import read_images
 
-_TRAINING_ROWS = 4435
 _PAPER = {"class": 7.95, "scale": 8.10, "shared": 8.35, "one against rest": 8.00}
 _START: dict[str, Any] = {"scale": 10.0, "gamma": None, "intercept_variance": 16.0, "cv": 5}
 _METHODS: dict[str, likelihood_runs.Method] = {
@@ -40,14 +32,6 @@ def table(runs: list[dict[str, Any]]) -> str:
     return likelihood_runs.error_table(runs, _PAPER)
 
 
-def read_satimage(folder: Path = DEFAULT_DATA) -> likelihood_runs.Split:
-    with np.load(folder / "satimage" / "satimage.npz") as file:
-        X, y = file["X"].astype(np.float64), file["y"]
-    return likelihood_runs.Split(
-        X[:_TRAINING_ROWS], y[:_TRAINING_ROWS], X[_TRAINING_ROWS:], y[_TRAINING_ROWS:]
-    )
-
-
 @command(
     partitions=flag(10, "draws of folds"),
     methods=several(_METHODS),
@@ -56,4 +40,10 @@ def read_satimage(folder: Path = DEFAULT_DATA) -> likelihood_runs.Split:
 )
 def main(arguments: Any) -> None:
     chosen = {name: _METHODS[name] for name in arguments.methods}
-    likelihood_runs.measure_and_show(chosen, read_satimage, arguments.partitions, arguments, _PAPER)
+    likelihood_runs.measure_and_show(
+        chosen,
+        lambda: likelihood_runs.Split(*read_images("satimage")),
+        arguments.partitions,
+        arguments,
+        _PAPER,
+    )

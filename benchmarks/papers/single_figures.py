@@ -27,14 +27,10 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
-from benchmarks.frame import RESULTS, command, several, slope, timed
-from benchmarks.kernel_problems import load_kernel_problem
+from benchmarks.frame import RESULTS, RecordedRuns, Run, command, several, slope, timed
 from benchmarks.papers.graph_runs import fit
 from benchmarks.papers.label_losses import read_set
-from benchmarks.papers.satimage import read_satimage
-from benchmarks.papers.usps import read_usps
-from benchmarks.problems import read_part, read_parts
-from benchmarks.recorded_runs import RecordedRuns, Run
+from benchmarks.problems import load_kernel_problem, read_images, read_part, read_parts
 from labelweave import GraphGrowth, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import f1_score, hamming_loss, subset_accuracy
@@ -52,14 +48,14 @@ _GAPS = (0.1, 0.01, 0.001, 0.0001)
 
 
 def _machine(name: str, kind: str) -> Run:
-    split = {"satimage": read_satimage, "usps": read_usps}[name]()
-    low, high = split.X.min(axis=0), split.X.max(axis=0)
-    X, X_test = (2.0 * (rows - low) / (high - low) - 1.0 for rows in (split.X, split.X_test))
+    X, y, X_test, y_test = read_images(name)
+    low, high = X.min(axis=0), X.max(axis=0)
+    X, X_test = (2.0 * (rows - low) / (high - low) - 1.0 for rows in (X, X_test))
     order = np.random.default_rng(0).permutation(len(X))[: 2000 if name == "usps" else None]
     of, machine = ("estimator__", OneVsRestClassifier(SVC())) if kind.endswith("rest") else ("", SVC())
     grid = {f"{of}C": [4.0, 16.0, 64.0], f"{of}gamma": _GAMMAS[name]}
-    chosen = GridSearchCV(machine, grid, cv=3, refit=False).fit(X[order], split.y[order]).best_params_
-    right = machine.set_params(**chosen).fit(X, split.y).score(X_test, split.y_test)
+    chosen = GridSearchCV(machine, grid, cv=3, refit=False).fit(X[order], y[order]).best_params_
+    right = machine.set_params(**chosen).fit(X, y).score(X_test, y_test)
     return {"error": 100.0 * (1.0 - right), "C": chosen[f"{of}C"], "gamma": chosen[f"{of}gamma"]}
 
 

@@ -10,17 +10,14 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frame import RESULTS
+from benchmarks.frame import RESULTS, Run, origin
 from benchmarks.machine import git
 from benchmarks.needed_data import SOURCES
 from benchmarks.problems import DEFAULT_DATA
 from benchmarks.programs import PEERS_PYTHON
-from benchmarks.recorded_runs import origin
 
 _ROOT = Path(__file__).resolve().parents[2]
 _OF_MACHINES = {"date", "commit", "processor", "cores", "python", "labelweave"}
-
-Run = dict[str, Any]
 
 
 @dataclass(frozen=True)

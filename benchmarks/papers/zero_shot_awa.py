@@ -1,25 +1,19 @@
 """Attributes of unseen animals from 200 training images (M3L paper, section 7.2.1).
 
-Five random draws of 200 images of the 40 training classes; the ten test classes are
-known by their 85 attributes and their shares.  C and the width of the RBF kernel are
-chosen, for every method and draw again, on these 200 images alone: the training classes
-are split into four parts, each part is left out in turn as if it were unseen (its own
-signatures and shares give R, mean and posterior), three splits, and the pair with the
-least mean Hamming loss is used.  For the posterior over signatures the pair with the
-highest likelihood of held-out classes, ``held_out_log_loss_``, is used.  Test images
-are used once, at the end.  Widths are multiples of 1 / median squared distance.
-
-Methods:
+Five random draws of 200 images of the 40 training classes; the ten test classes are known by their 85
+attributes and their shares. C and the width of the RBF kernel, a multiple of 1 / median squared distance, are
+chosen for every method and draw on these images alone: three times the training classes are split into four
+parts, each of which is left out as if it were unseen (its own signatures and shares give R, mean and
+posterior), and the pair with the least mean Hamming loss is used; for the posterior that with the highest
+likelihood of held-out classes. Test images are used once, at the end.
 
 - majority sign: the sign of the prior's mean of each attribute; sees no image;
-- independent: R = I;
-- M3L: R = sum_c p(c) y_c y_c^T, the paper's method;
-- mean moved: the scores, less their mean over the training images, plus the known
-  mean of the attributes, sum_c p(c) y_c;
-- all images (``--all-images``, minutes): R = I, fitted to all images of the training classes, the pair
-  chosen on 2,000 of them;
-- posterior: ``ZeroShotClassifier``, expected attributes under the posterior over the
-  ten signatures, with the scores of each of three kinds of attribute classifiers.
+- independent: R = I; M3L: R = sum_c p(c) y_c y_c^T, the paper's method;
+- mean moved: the scores, less their mean over the training images, plus the known mean of the attributes;
+- all images (``--all-images``, minutes): R = I, fitted to all images of the training classes, the pair chosen
+  on 2,000 of them;
+- posterior: ``ZeroShotClassifier``, expected attributes under the posterior over the ten signatures, with the
+  scores of each of three kinds of attribute classifiers.
 """
 
 from collections.abc import Callable
@@ -28,17 +22,8 @@ from typing import Any
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
-from benchmarks.frame import RESULTS, command, flag
-from benchmarks.papers.animals import (
-    Animals,
-    Held,
-    held_out_classes,
-    read_animals,
-    sample_training_rows,
-    unseen,
-)
-from benchmarks.problems import median_distance
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag, groups
+from benchmarks.problems import Animals, Held, median_distance, read_animals
 from labelweave import LabelCovariance, MaxMarginClassifier, ZeroShotClassifier
 
 _PENALTIES = (0.03, 0.1, 0.3, 1.0)
@@ -51,7 +36,7 @@ Pair = tuple[float, float]
 
 
 def _measure_all_images(animals: Animals) -> dict[str, float]:
-    rows = sample_training_rows(animals, 0, _TO_CHOOSE)
+    rows = animals.draw(0, _TO_CHOOSE)
     X, classes = animals.X[rows], animals.classes[rows]
     pairs = kernel_pairs(X)
     pair = _choose_pairs(animals, X, classes, "independent", pairs, 0)["independent"]
@@ -67,10 +52,10 @@ def kernel_pairs(X: Any) -> list[Pair]:
 
 
 def _measure_draw(animals: Animals, seed: int) -> dict[str, dict[str, float]]:
-    rows = sample_training_rows(animals, seed)
+    rows = animals.draw(seed)
     X, classes = animals.X[rows], animals.classes[rows]
     pairs = kernel_pairs(X)
-    held = unseen(animals, animals.classes_test, animals.classes_test)
+    held = animals.unseen(animals.classes_test, animals.classes_test)
     truth = animals.signatures[animals.classes_test]
     figures = {"majority sign": {"hamming": _hamming(held.prior @ held.signatures, truth)}}
     for kind in ("independent", "M3L"):
@@ -98,7 +83,7 @@ def _choose_pairs(
 ) -> dict[str, Pair]:
     """Find the pair with the least Hamming loss on held-out training classes, for each decision."""
     losses: dict[str, Any] = {}
-    for held in held_out_classes(animals, classes, seed):
+    for held in animals.held_out(classes, seed):
         Y = animals.signatures[classes]
         for column, pair in enumerate(pairs):
             decisions = _decisions(kind, pair, held, X[~held.rows], Y[~held.rows], X[held.rows])
@@ -145,8 +130,7 @@ def _hamming(scores: Any, truth: Any) -> float:
 def table(runs: list[dict[str, Any]]) -> str:
     """Write mean and deviation of every method over the draws next to the paper's loss."""
     lines = [f"{'method':28s}{'draws':>6s}{'Hamming %':>11s}{'sd':>6s}{'paper':>8s}{'class accuracy %':>18s}"]
-    for name in dict.fromkeys(run["method"] for run in runs):
-        draws = [run for run in runs if run["method"] == name]
+    for (name,), draws in groups(runs, "method").items():
         losses = np.array([draw["hamming"] for draw in draws])
         paper = f"{_PAPER[name]:8.2f}" if name in _PAPER else " " * 8
         accuracies = [draw["class accuracy"] for draw in draws if "class accuracy" in draw]

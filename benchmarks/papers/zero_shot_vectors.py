@@ -20,10 +20,8 @@ from typing import Any
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
 
-from benchmarks.frame import RESULTS, command, flag
-from benchmarks.papers.animals import Animals, read_animals, sample_training_rows
-from benchmarks.problems import median_distance
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag, groups
+from benchmarks.problems import Animals, median_distance, read_animals
 from labelweave import LowRankClassifier, ZeroShotClassifier
 
 _GRID = (0.01, 0.1, 1.0, 10.0, 100.0)
@@ -44,8 +42,8 @@ def _tables(animals: Animals) -> dict[str, Any]:
     }
 
 
-def _measure_draw(animals: Animals, table: Any, seed: int, size: int) -> dict[str, dict[str, float]]:
-    rows = sample_training_rows(animals, seed, size)
+def _measure_draw(animals: Animals, table: Any, seed: int) -> dict[str, dict[str, float]]:
+    rows = animals.draw(seed, 2000)
     X, classes = animals.X[rows], animals.classes[rows]
     gamma, truth = 1 / median_distance(X), animals.classes_test
     prior = np.bincount(truth, minlength=len(table)) / len(truth)
@@ -102,8 +100,7 @@ def table(runs: list[dict[str, Any]]) -> str:
     lines = [
         f"{'signatures':14s}{'method':20s}{'draws':>6s}{'right classes %':>17s}{'sd':>6s}{'log loss':>10s}"
     ]
-    for known, name in dict.fromkeys((run["known"], run["method"]) for run in runs):
-        draws = [run for run in runs if (run["known"], run["method"]) == (known, name)]
+    for (known, name), draws in groups(runs, "known", "method").items():
         right = np.array([draw["accuracy"] for draw in draws])
         losses = [draw["log loss"] for draw in draws if "log loss" in draw]
         loss = f"{np.mean(losses):10.3f}" if losses else ""
@@ -111,15 +108,11 @@ def table(runs: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-@command(
-    seeds=flag(5, "draws of training images"),
-    images=flag(2000, "of the training classes"),
-    records=RESULTS / "papers" / "zero_shot_vectors.json",
-)
+@command(seeds=flag(5, "draws of training images"), records=RESULTS / "papers" / "zero_shot_vectors.json")
 def main(arguments: Any) -> None:
     record, animals = RecordedRuns(arguments), read_animals()
     for known, signatures in _tables(animals).items():
-        for case in record.missing(known=[known], seed=range(arguments.seeds), images=[arguments.images]):
-            for method, found in _measure_draw(animals, signatures, case["seed"], arguments.images).items():
+        for case in record.missing(known=[known], seed=range(arguments.seeds), images=[2000]):
+            for method, found in _measure_draw(animals, signatures, case["seed"]).items():
                 record.add(case | {"method": method}, found)
     record.show(table(record.runs))

@@ -1,14 +1,12 @@
 """LIBLINEAR's dual coordinate descent for the hinge loss (``-s 3 -B 1``), one label after another.
 
-Timed: the calls of the C function ``train``.  Not timed: the conversion of X to
-LIBLINEAR's nodes, which is done once, the change of y between labels, and the
-copy of the weights out of the C model.
+Timed: the calls of the C function ``train``.  Not timed: the conversion of X to LIBLINEAR's nodes, which is
+done once, the change of y between labels, and the copy of the weights out of the C model.
 
-The C code prints its dual value and its number of passes, and stops a label
-after 300 passes whatever the tolerance; the text is read back from a file that
-stands in for the standard output during a call.  The order of the examples
-comes from C's ``rand``, never seeded: it is the same for the same series of
-tolerances in a fresh process.
+The C code prints its dual value and its number of passes, and stops a label after 300 passes whatever the
+tolerance; the text is read back from a file that stands in for the standard output during a call.  The order
+of the examples comes from C's ``rand``, never seeded: it is the same for the same series of tolerances in a
+fresh process.
 
 References: Hsieh, Chang, Lin, Keerthi, Sundararajan (2008), A dual coordinate
 descent method for large-scale linear SVM, Algorithm 3.

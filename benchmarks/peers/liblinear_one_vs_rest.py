@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from liblinear import liblinear as library
 
-from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
+from benchmarks.peers.exchange import TOP, RankingProblem, Trained, serve_ranking, settings_of
 
 _ROWS_AT_ONCE = 500
 _NEVER, _ALWAYS = -1e9, 1e9

@@ -1,9 +1,8 @@
 """LIBSVM's C-SVC with the RBF kernel (``-s 0 -t 2``), one label after another.
 
-Timed: the calls of the C function ``svm_train``, which computes the kernel again
-for every label.  Not timed: the conversion of X to LIBSVM's nodes, which is done
-once, the change of y between labels, and the copy of the coefficients out of the
-C model.  The cache for kernel rows has the memory that the problem grants (``-m``).
+Timed: the calls of the C function ``svm_train``, which computes the kernel again for every label.  Not timed:
+the conversion of X to LIBSVM's nodes, which is done once, the change of y between labels, and the copy of the
+coefficients out of the C model.  The cache for kernel rows has the memory that the problem grants (``-m``).
 
 The C code tells its dual value and its number of steps as text, which goes to a
 function instead of the screen.

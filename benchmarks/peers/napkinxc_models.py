@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from napkinxc.models import BR, PLT
 
-from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
+from benchmarks.peers.exchange import TOP, RankingProblem, Trained, serve_ranking, settings_of
 
 
 def _top(model: Any, X: Any) -> Any:

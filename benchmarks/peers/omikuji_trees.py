@@ -19,7 +19,7 @@ import numpy as np
 import omikuji
 from omikuji._libomikuji import ffi, lib
 
-from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
+from benchmarks.peers.exchange import TOP, RankingProblem, Trained, serve_ranking, settings_of
 
 _VARIANTS: dict[str, dict[str, Any]] = {
     "parabel": {},

@@ -4,9 +4,8 @@ The layer trainer of PECOS (``MLModel``) with one cluster that holds every label
 and every row as a candidate is plain one-versus-all.  Nothing is pruned.
 
 Timed: the C++ call, with its copy of the weights to a list of coordinates.  Not
-timed: the conversion of the problem to PECOS's arrays and of the coordinates to
-a matrix.  PECOS reads features in float32, keeps weights and dual variables in
-float64 and returns the weights in float32.
+timed: the conversion of the problem to PECOS's arrays and of the coordinates to a matrix.  PECOS reads
+features in float32, keeps weights and dual variables in float64 and returns the weights in float32.
 
 References: Yu, Zhong, Dhillon (2020), PECOS: Prediction for enormous and
 correlated output spaces, arXiv:2010.05878, section 3.3.2.

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from pecos.xmc import Indexer, LabelEmbeddingFactory
 from pecos.xmc.xlinear.model import XLinearModel
 
-from benchmarks.peers.top_labels import TOP, RankingProblem, Trained, serve_ranking, settings_of
+from benchmarks.peers.exchange import TOP, RankingProblem, Trained, serve_ranking, settings_of
 
 _NEGATIVES = {"tree": "tfn", "hard": "tfn+man", "one-vs-rest": "tfn"}
 _OF_TREE = ("nr_splits", "max_leaf_size")

@@ -1,8 +1,7 @@
 """scikit-learn's ``OneVsRestClassifier(LinearSVC(loss="hinge"))``, as a user would write it.
 
-Timed: the whole of ``fit``, which converts X to LIBLINEAR's nodes again for
-each label.  ``intercept_scaling=1`` makes the bias a penalized weight of a
-constant feature.
+Timed: the whole of ``fit``, which converts X to LIBLINEAR's nodes again for each label.
+``intercept_scaling=1`` makes the bias a penalized weight of a constant feature.
 """
 
 import time

@@ -1,8 +1,7 @@
 """scikit-learn's ``SVC(kernel="rbf")`` on the features, one label after another.
 
-Timed: the calls of ``fit``.  scikit-learn carries a copy of LIBSVM that computes
-dense dot products with BLAS.  The cache for kernel rows has the memory that the
-problem grants.
+Timed: the calls of ``fit``.  scikit-learn carries a copy of LIBSVM that computes dense dot products with
+BLAS.  The cache for kernel rows has the memory that the problem grants.
 """
 
 import time

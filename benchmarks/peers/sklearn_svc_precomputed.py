@@ -1,7 +1,6 @@
 """scikit-learn's ``SVC(kernel="precomputed")``, the kernel computed once for all labels.
 
-Timed: ``sklearn.metrics.pairwise.rbf_kernel``, once, as the shared seconds, and the
-calls of ``fit``.
+Timed: ``sklearn.metrics.pairwise.rbf_kernel``, once, as the shared seconds, and the calls of ``fit``.
 """
 
 import time

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from attacks.hostile_arrays import DAMAGED, SOUND
+from attacks.sparse_arrays import DAMAGED, SOUND
 from attacks.trials import Ended, trials
 
 from attacks import sparse_arrays

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from benchmarks import tree_peers
 from benchmarks.__main__ import main, recorded_lines
-from benchmarks.frame import flag, read_options, several
-from benchmarks.recorded_runs import RecordedRuns
+from benchmarks.frame import RecordedRuns, flag, read_options, several
 
 ROOT = Path(__file__).resolve().parents[2] / "benchmarks"
 RECORDS = sorted((ROOT / "results").rglob("*.json"))
