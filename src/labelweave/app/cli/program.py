@@ -145,10 +145,10 @@ def _with_hint(error: click.ClickException) -> str:
 def main(context: click.Context) -> None:
     """Classification with related labels.
 
-    DATA is a table (.csv, .tsv, .jsonl, .parquet) of texts, categories and
-    numbers, or a file of Mulan (.arff), Clus (hierarchical .arff), the Extreme
-    Classification Repository (.txt) or svmlight (.svm); text files may be
-    gzip-compressed.
+    DATA is a table (.csv, .tsv, .jsonl, .parquet) of texts, categories, numbers
+    and vectors, or a file of Mulan (.arff), Clus (hierarchical .arff), the
+    Extreme Classification Repository (.txt) or svmlight (.svm); text files may
+    be gzip-compressed.
 
     \b
     Examples:
