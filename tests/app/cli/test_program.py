@@ -1,12 +1,14 @@
 """The program as a whole: help, exit status, pipes, signals and Ctrl-C, partly in separate processes."""
 
 import csv
+import ctypes
 import io
 import json
 import os
 import signal
 import subprocess
 import sys
+import time
 from types import SimpleNamespace
 
 import numpy as np
@@ -308,3 +310,10 @@ def test_rows_are_taken_at_even_steps_and_tags_scored_by_frequency():
     frequencies = bunch.Y.toarray().mean(axis=0)
     assert (scores > 0).sum() == round(frequencies.sum())
     assert list(np.argsort(scores)) == list(np.argsort(frequencies))
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_in_a_callback_of_compiled_code_is_not_lost(number):
+    send = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), number))
+    with program._unwound_at_sigterm(), pytest.raises((program._Terminated, KeyboardInterrupt)):
+        [send(), time.sleep(9)]

@@ -84,6 +84,14 @@ class _Terminated(BaseException):
     """SIGTERM arrived."""
 
 
+def _send(number: int) -> None:
+    """Send a signal to the main thread, which may be waiting."""
+    if hasattr(signal, "pthread_kill"):
+        signal.pthread_kill(threading.main_thread().ident or 0, number)
+    else:
+        signal.raise_signal(number)
+
+
 @contextmanager
 def _unwound_at_sigterm() -> Iterator[None]:
     """Raise on SIGTERM, so that unfinished files are removed."""
@@ -94,11 +102,20 @@ def _unwound_at_sigterm() -> Iterator[None]:
     def end(*_: object) -> None:
         raise _Terminated
 
+    def send_again(lost: Any) -> None:  # as callbacks of C code, where loops are loaded, raise nothing
+        signals = {_Terminated: signal.SIGTERM, KeyboardInterrupt: signal.SIGINT}
+        if lost.exc_type in signals:
+            threading.Timer(0.01, _send, [signals[lost.exc_type]]).start()
+        else:
+            hook(lost)
+
+    hook, sys.unraisablehook = sys.unraisablehook, send_again
     earlier = signal.signal(signal.SIGTERM, end)
     try:
         yield
     finally:
         signal.signal(signal.SIGTERM, earlier)
+        sys.unraisablehook = hook
 
 
 @contextmanager
