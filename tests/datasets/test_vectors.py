@@ -193,11 +193,11 @@ def test_vectors_may_be_written_as_text(write, tmp_path):
     cells = [write(np.array(row) if write is np.array_str else row) for row in rows]
     frame = pd.DataFrame({"emb": cells, "size": FRAME["size"] + 0.5, "tags": [tag for [tag] in TAGS]})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    data = read_table(tmp_path / "t.csv", labels="tags", label_separator=",")
     assert columns_of_frame(frame.drop(columns="tags"), TableColumns()).vectors == ("emb",)
-    np.testing.assert_array_equal(data.X[:, -3:], rows)
-    np.testing.assert_array_equal(with_vectors_as_rows(frame["emb"]), rows)
-    assert columns_of_frame(frame.assign(emb=["[1, 2]", "[a]"] * 15), TableColumns()).vectors == ()
+    found = read_table(tmp_path / "t.csv", labels="tags", label_separator=",").X[:, -3:]
+    np.testing.assert_array_equal([found, with_vectors_as_rows(frame["emb"])], [rows, rows])
+    others = {"emb": ["[1, 2]", "[a]"] * 15, "ids": ["[1, 2]", "[1, 2, 3]"] * 15}
+    assert columns_of_frame(frame.assign(**others), TableColumns()).vectors == ()
 
 
 @pytest.mark.parametrize("kind", ["text", "categorical"])

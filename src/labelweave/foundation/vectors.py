@@ -22,7 +22,7 @@ _NUMBER_LISTS = re.compile(  # the names of pyarrow, pandas and polars
 )
 _OBJECTS = re.compile(r"object|str|String|(large_)?string(\[\w+\])?")  # or texts
 _SIGNS = re.compile(r"np\.float\d+\(|[][(),]")  # around numbers of vectors that are written as text
-_GLANCE = 100  # texts
+_GLANCE = 100  # cells; texts of lists of other lengths, as of ids, are not vectors
 
 
 def are_number_lists(column: Any) -> bool:
@@ -34,10 +34,10 @@ def first_list(column: Any) -> Any:
     """Return the first cell that is not missing, if it is a list or an array, or a text of one."""
     if not (_OBJECTS.fullmatch(_type_of(column)) or are_number_lists(column)):
         return None
-    present = (cell for cell in vector_cells(column) if not _is_missing(cell))
-    first = next(present, None)
-    near = [_read(cell) for cell in (first, *(islice(present, _GLANCE) if isinstance(first, str) else ()))]
-    return near[0] if all(isinstance(cell, (list, tuple, np.ndarray)) for cell in near) else None
+    cells = [*islice((cell for cell in vector_cells(column) if not _is_missing(cell)), _GLANCE)]
+    near = [_read(cell) for cell in (cells if any(isinstance(one, str) for one in cells[:1]) else cells[:1])]
+    are_lists = all(isinstance(cell, (list, tuple, np.ndarray)) for cell in near)
+    return near[0] if are_lists and len({*map(np.size, near)}) == 1 else None
 
 
 def are_vectors(column: Any) -> bool:
