@@ -71,7 +71,7 @@ def _fit_together(
     reader, table, plan = found.model, found.table, found.plan
     labels: LabelMatrix = found.labels
     model.__dict__.update(vars(reader) | model.get_params(deep=False))
-    if model._form.kind == "labels" and form is None:
+    if not model._form.has_one_class and form is None:
         require_observed(labels)
     maker = _MembersOnWorkers(table, client, rows, given, is_verbose=bool(model.verbose))
     members, seconds = maker.make_all(plan)
@@ -146,7 +146,7 @@ class _Rows(Sized):
         with Workers().running(), warnings.catch_warnings():
             warnings.simplefilter("ignore", UnobservedLabelWarning)  # the client warns
             rows = reader._read(X, y, weights, None, seed)
-            if form is not None and form.kind == "labels":
+            if form is not None and not form.has_one_class:
                 reader._form, reader.classes_ = form, form.classes
             plan = reader._plan(rows, members)
             return cls(reader, rows.labels, *reader._table(rows, plan, seed))

@@ -76,7 +76,7 @@ def _refuse(name: str, model: Any) -> None:
 def _folds(client: Client, data: ReadData, cv: Any, random_state: int | None) -> list[Split]:
     labels = gathered_labels(client, data)[0]
     y: Any = labels
-    if data.form.kind != "labels":
+    if data.form.has_one_class:
         if (data.counts.observed < data.n_rows).any():
             raise ValueError("A row of y has no class; remove such rows.")
         y = data.form.decide(labels.to_signs())
@@ -89,7 +89,7 @@ def _measure(model: Any, client: Client, data: ReadData, split: Split) -> dict[s
     begin = time.perf_counter()
     fitted_model = fit_to(unfitted(model), client, train)
     fitted = time.perf_counter()
-    of_rows = _label_sums if data.form.kind == "labels" else _class_sums
+    of_rows = _class_sums if data.form.has_one_class else _label_sums
     held = Parts(client, test.rows, [facts.n_rows for facts in test.facts])
     sums = in_tree_order(held.each(of_rows, fitted_model))
     if isinstance(sums, TableSums):

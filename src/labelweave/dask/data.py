@@ -42,8 +42,9 @@ from labelweave.foundation.frames import FrameForm
 from labelweave.foundation.loops import WIDTH
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.flip_rates import corrected_targets
+from labelweave.labels.label_names import as_text
 from labelweave.labels.tags import read_tags
-from labelweave.labels.targets import TargetForm, node_name, read_targets, require_observed, taxonomy_of
+from labelweave.labels.targets import TargetForm, read_targets, require_observed, taxonomy_of
 from labelweave.problems.traveling_margins import CONCURRENT_VISITS, in_tree_order
 from labelweave.solvers.dual_coordinate_ascent import RUN
 
@@ -103,7 +104,7 @@ class ReadData:
         ]
         facts = [self.facts[number].of_rows(len(own[number])) for number in kept]
         form, counts = self.form, _counted(client, rows, self.form)
-        if form.kind == "multiclass" and not counts.positives.all():  # a fit has only the classes of its rows
+        if form.is_ranked and not counts.positives.all():  # a fit has only the classes of its rows
             form = read_targets(form.classes[counts.positives > 0])[1]
             counts = _counted(client, rows, form)
         return ReadData(rows, facts, form, counts)
@@ -223,7 +224,7 @@ def read(
     counts: Counts = _counted(client, rows, form) if known[0] is None else in_tree_order(known)
     refuse_no_weight(np.array([facts.largest_weight for facts in facts]))
     _refuse_unobserved(counts, facts[0].label_names, is_related=reader._relates_labels)
-    if form.kind == "labels":
+    if not form.has_one_class:
         form = replace(form, unobserved=tuple(np.flatnonzero(counts.observed == 0).tolist()))
     return ReadData(rows, facts, form, counts)
 
@@ -265,7 +266,7 @@ def corrected_by(client: Client, data: ReadData, flip_rates: Any) -> ReadData:
     """Replace labels by targets corrected for known flip rates, counted over all partitions."""
     if flip_rates is None:
         return data
-    if data.form.kind != "labels":
+    if data.form.has_one_class:
         raise ValueError(RATES_OF_CLASSES)
     names = [str(name) for name in data.form.classes]
     missed, false = rates_by(flip_rates, data.counts.n_rows, data.counts.positives, names)
@@ -303,7 +304,7 @@ def _form_of(facts: Sequence[Facts]) -> TargetForm:
     if first.form is None:
         classes = np.concatenate([fact.classes for fact in facts if fact.classes is not None])
         form = read_targets(classes)[1]
-        n_columns = 1 if form.kind == "binary" else len(form.classes)
+        n_columns = len(form.scored)
         for fact in facts:
             if fact.n_weighted not in (None, n_columns):
                 raise ValueError(
@@ -328,7 +329,7 @@ def _refuse_inner_nodes(classes: Array, reader: Any) -> None:
     if given is None:
         return
     tree = Taxonomy.from_any(given)
-    inner = sorted(set(map(node_name, classes)) & (set(tree.nodes) - set(tree.leaves)))
+    inner = sorted(set(map(as_text, classes)) & (set(tree.nodes) - set(tree.leaves)))
     if inner:
         raise ValueError(
             f"y has {inner[0]!r}, an inner node of the taxonomy, which needs data in memory; pass "

@@ -86,11 +86,11 @@ def fit_decider(model: DecisionClassifier, client: Client, data: ReadData, fit_t
     """
     reader, form = innermost(model), data.form
     _refuse_many(model, data, budget_of(reader), budget_words(reader))
-    if form.kind != "labels":  # a fitted model may have more classes
+    if form.has_one_class:  # a fitted model may have more classes
         form = model._read_targets(form.classes)[1]
     labels, weights = gathered_labels(client, replace(data, form=form))
     y: Any = labels
-    if form.kind != "labels" and hasattr(model.cv, "split"):
+    if form.has_one_class and hasattr(model.cv, "split"):
         y = form.decide(labels.to_signs())
     labels, classes = model._keep_targets(labels, form)
     rows = PartitionedRows(

@@ -41,7 +41,7 @@ from labelweave.estimators.journal import FitArguments
 from labelweave.estimators.parameters import refuse_together
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.foundation.sklearn_compat import callbacks_of
-from labelweave.labels.targets import read_entry_weights
+from labelweave.labels.label_names import read_entry_weights
 
 Model = TypeVar("Model")
 _NONE = FitArguments(None, None, None)
@@ -88,7 +88,7 @@ def kernel_logistic(
         in_fit(model, lambda: model._fit(model._read_rows(features, y, weights, entries), None, _NONE))
     finally:
         model.hyperparameters = asked
-    if data.form.kind == "labels":
+    if not data.form.has_one_class:
         model._form = data.form
 
 
@@ -98,7 +98,7 @@ def _features(model: Any, client: Client, data: ReadData) -> PartitionedFeatures
 
 def _gathered_targets(client: Client, data: ReadData) -> tuple[Any, Any]:
     """Bring labels, or the class of each row, and weights to the client."""
-    if data.form.kind == "labels":
+    if not data.form.has_one_class:
         return gathered_labels(client, data)
     classes = gathered(client, client.map(attrgetter("targets"), data.rows, pure=False))
     weights = gathered(client, client.map(attrgetter("weights"), data.rows, pure=False))

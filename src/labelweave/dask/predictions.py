@@ -36,7 +36,7 @@ def answer(method: str, model: Any, X: Any, *given: Any, **named: Any) -> Any:
 
 def _predict(model: Any, X: Any) -> Any:
     form = _scoring(model)._form
-    if form.kind != "labels":
+    if form.has_one_class:
         return _lazily("predict", model, X, form.classes[:0], None)
     if form.container == "tags":
         return _lazily("predict", model, X, np.empty(0, object), None)
@@ -46,7 +46,7 @@ def _predict(model: Any, X: Any) -> Any:
 
 
 def _decision_function(model: Any, X: Any) -> Any:
-    width = None if _scoring(model)._form.kind == "binary" else len(model.classes_)
+    width = None if _scoring(model)._form.is_pair else len(model.classes_)
     return _lazily("decision_function", model, X, np.empty((0, width) if width else 0), width)
 
 
@@ -124,7 +124,7 @@ def _scoring(model: Any) -> Any:
 def _has_classes(model: Any) -> bool:
     """Return whether a row has one class, even if predictions are sets of classes."""
     inner = _scoring(model)
-    return inner._form.kind != "labels" or getattr(inner, "_one_of", None) is not None
+    return inner._form.has_one_class or getattr(inner, "_one_of", None) is not None
 
 
 def _lazily(method: str, model: Any, X: Any, meta: Any, width: int | None, **more: Any) -> Any:

@@ -25,15 +25,18 @@ from labelweave.foundation.arrays import numbers_of, unmasked
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
-from labelweave.labels.label_names import distinct_classes, unknown_entries
+from labelweave.labels.label_names import (
+    distinct_classes,
+    read_entry_weights,
+    unknown_entries,
+    weights_of_entries,
+)
 from labelweave.labels.tags import read_tags, tag_rows, texts_of
 from labelweave.labels.targets import (
     TargetForm,
     check_lengths,
     has_many_labels,
     label_form,
-    read_entry_weights,
-    weights_of_entries,
 )
 from labelweave.solvers.frame import State
 
@@ -116,7 +119,7 @@ class ReadRows(Sized):
     """A partition after reading.
 
     targets: labels, or the class of each row, which has no form.
-    entries: weights of entries, see :func:`labelweave.labels.targets.read_entry_weights`.
+    entries: weights of entries, see :func:`labelweave.labels.label_names.read_entry_weights`.
     key: of the task that made it.
     """
 

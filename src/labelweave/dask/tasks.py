@@ -18,7 +18,8 @@ from labelweave.features.gram.sources import KernelSource
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.labels import LabelCovariance, LabelMean
-from labelweave.labels.targets import TargetForm, weights_of_entries
+from labelweave.labels.label_names import weights_of_entries
+from labelweave.labels.targets import TargetForm
 from labelweave.problems import MarginData, traveling_margins
 from labelweave.problems.margin_dual import OrderedRows
 from labelweave.problems.traveling_margins import Piece, RowsBlock, RowState, SharedState

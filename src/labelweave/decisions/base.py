@@ -146,16 +146,16 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         """Store the form of targets; return the labels to choose on, and the classes of single-label rows."""
         refuse_together(self, getattr(fitted_inside(self.estimator), "_form", form).facts | form.facts)
         self._refuse_other_labels(labels, form)
-        if form.kind != "labels" and self._for_sets:
+        if form.has_one_class and self._for_sets:
             raise ValueError(
                 f"{self._for_sets} is for label sets, but y has one of {len(form.classes)} classes per row; "
                 "leave it out."
             )
         classes = None
-        if form.kind == "multiclass":
+        if form.one_of is not None:
             labels, form = self._read_classes(labels, form)
             classes = form.classes
-        elif form.kind == "labels":
+        elif not form.has_one_class:
             labels = self._completed(labels)
         self._form, self.classes_ = form, form.classes
         return labels, classes
@@ -193,7 +193,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         targets.require_observed(labels, is_related=self._relates_labels)
         own = getattr(getattr(fitted_inside(self.estimator), "_form", None), "frame", None)
         frame = FrameForm(library_of(y), None if own is None else own.labels)
-        form = TargetForm("labels", "tags", 0, labels.names.astype(object), frame)
+        form = targets.LabelSets(labels.names.astype(object), "tags", frame=frame)
         return labels, replace(form, unobserved=targets.label_form(labels, labels).unobserved)
 
     def _refuse_other_labels(self, labels: LabelMatrix, form: TargetForm) -> None:
@@ -201,7 +201,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         known = self._known
         if known is None:
             return
-        are_labels = form.kind == "labels"
+        are_labels = not form.has_one_class
         if are_labels and (known.dtype.kind not in "OU" or labels.names is None):
             return
         ours, theirs = ([as_text(name) for name in names.tolist()] for names in (form.classes, known))
@@ -233,7 +233,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
     @property
     def _one_of(self) -> Array | None:
         """The classes where each row has one; None for many labels per row or two classes."""
-        return self.classes_ if self._form.kind == "multiclass" else None
+        return self._form.one_of
 
     def _cross_fit(self, data: TrainingRows) -> HeldOutScores:
         """Score held-out rows, and fit to all rows."""
@@ -242,7 +242,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         splits = split_rows(self.cv, data, self.validation_fraction, self._seed())
         data = self._announced(data, len(splits) + 1)
         held, part = score_held_out(data, splits, self._response, partial(data.fit, self))
-        if self._form.kind == "labels":
+        if not self._form.has_one_class:
             held = replace(held, labels=corrected_like(self.estimator, held.labels))
         self._keep_estimator(data.fit(self, part=part))
         return held
@@ -375,11 +375,11 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         if cls._gives_sets_of_classes(state):
             known, own_classes = form.classes.tolist(), state["classes"].tolist()
             is_part = len(set(own_classes)) == len(own_classes) and set(known) <= set(own_classes)
-            is_part &= form.kind != "labels"  # whose probabilities do not sum to 1
+            is_part &= form.has_one_class  # whose probabilities do not sum to 1
             # the training rows may lack a class
             kinds = "labels" if is_part else "other classes", sizes["C"], kinds[2]
         own = cls._kind_inside(state["form"]["kind"]), sizes["C"], state["fitted"].get("n_features_in_")
-        is_known = form.kind == "labels" or set(form.classes.tolist()) <= set(state["classes"].tolist())
+        is_known = not form.has_one_class or set(form.classes.tolist()) <= set(state["classes"].tolist())
         if kinds != own or not (is_known and (response == "auto" or hasattr(inner, response))):
             raise ModelFileError(f"its {cls.__name__} does not match the classifier inside.")
 

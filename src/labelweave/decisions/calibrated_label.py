@@ -173,4 +173,4 @@ class CalibratedLabelClassifier(DecisionClassifier):
     def predict_proba(self, X: Any) -> Array:
         """Return calibrated probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         table = np.concatenate([self._probabilities(block) for block in self._inner_blocks(X)])
-        return np.column_stack([1.0 - table, table]) if self._form.kind == "binary" else table
+        return np.asarray(self._form.probabilities(table))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Literal, Self
@@ -17,7 +16,7 @@ from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
-from labelweave.labels.targets import TargetForm, check_lengths
+from labelweave.labels.targets import LabelSets, TargetForm, check_lengths
 from labelweave.metrics._classes import UNOBSERVED, class_codes, observed_rows, one_column, read_values
 from labelweave.metrics._inputs import read_weights
 from labelweave.metrics.known_labels import Unknown, known_targets
@@ -196,7 +195,7 @@ class ConformalLabelClassifier(DecisionClassifier):
                 "classes per row; use control='false_negatives'."
             )
         self.seed_ = self._seed()
-        return labels, replace(form, kind="labels")
+        return labels, LabelSets(**vars(form))
 
     @property
     def _one_of(self) -> Array | None:

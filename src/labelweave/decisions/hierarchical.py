@@ -131,7 +131,7 @@ class HierarchicalClassifier(DecisionClassifier):
         self.taxonomy_ = Taxonomy.from_any(self.taxonomy)
         self.__dict__.pop("_order", None)
         kept = super()._keep_targets(labels, form)
-        if form.kind != "labels":
+        if form.has_one_class:
             raise ValueError(
                 "y has one class per row, but HierarchicalClassifier is for many labels per row; pass one "
                 "column per class, named by the nodes of the taxonomy."

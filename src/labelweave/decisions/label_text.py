@@ -28,7 +28,8 @@ from labelweave.foundation.arrays import check_sparse, checked_csr
 from labelweave.foundation.frames import column_labels, with_vectors_as_rows
 from labelweave.foundation.sklearn_compat import HasMethods, Interval, StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean, LabelText, Taxonomy
-from labelweave.labels.targets import TargetForm, node_name, read_targets
+from labelweave.labels.label_names import as_text
+from labelweave.labels.targets import OneOfMany, TargetForm, read_targets
 from labelweave.labels.text.label_text import TextScores, described
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import Field, Made, Maybe
@@ -188,7 +189,7 @@ class LabelTextClassifier(DecisionClassifier):
         self.taxonomy_ = taxonomy
         unseen = np.setdiff1d(np.arange(data.labels.n_labels), seen_labels(data))
         self._form = replace(self._form, unobserved=tuple(unseen.tolist()))
-        data = self._announced(replace(data, y=data.labels if self._form.kind != "binary" else y), 1)
+        data = self._announced(replace(data, y=y if self._form.is_pair else data.labels), 1)
         X = with_vectors_as_rows(X)
         features = self._features(X)
         names = self._names_of_features(X)
@@ -206,7 +207,7 @@ class LabelTextClassifier(DecisionClassifier):
         if self.estimator is None:
             self.prior_ = task.with_fitted_scale(self.prior_, estimator)
             estimator.set_params(scale=self.prior_.scale)
-            if self._form.kind != "binary":
+            if not self._form.is_pair:
                 self.prior_ = replace(self.prior_, unseen=task.unseen_shift(estimator))
         self._keep_estimator(data.fit(self, estimator=estimator))
         self._raise_unseen(np.array(self._form.unobserved, np.intp))
@@ -259,21 +260,22 @@ class LabelTextClassifier(DecisionClassifier):
             more = [name for name in texts if name not in names]
             every = {name: texts.get(name, "") for name in [*names, *more]}
             self.text_ = LabelText(every, self.embedding)
-        if form.kind == "labels" and labels.names is None:
+        if not form.has_one_class and labels.names is None:
             form = replace(form, classes=np.array(names, object))
         if not more:
-            if form.kind != "binary":
+            if not form.is_pair:
                 labels = LabelMatrix.from_any(labels, self.text_.names)
             return labels, form
-        if form.kind == "binary":
+        if form.is_pair:
             second = labels.to_dense()
             labels = LabelMatrix.from_probabilities(np.hstack([1.0 - second, second]))
-        kind: Literal["labels", "multiclass"] = "labels" if form.kind == "labels" else "multiclass"
-        return with_unobserved(labels, self.text_.names), replace(with_more_labels(form, more), kind=kind)
+        form = with_more_labels(form, more)
+        form = OneOfMany(**vars(form)) if form.is_pair else form
+        return with_unobserved(labels, self.text_.names), form
 
     def _names_of_labels(self, labels: LabelMatrix, form: TargetForm) -> list[str]:
-        if form.kind != "labels" or labels.names is not None:
-            return [node_name(name) for name in form.classes]
+        if form.has_one_class or labels.names is not None:
+            return [as_text(name) for name in form.classes]
         given = self.descriptions
         names = given.names.tolist() if isinstance(given, LabelText) else list(described(given or [" "]))
         if given is None or len(names) != labels.n_labels:
@@ -310,13 +312,13 @@ class LabelTextClassifier(DecisionClassifier):
     @property
     def _column_text(self) -> LabelText:
         """The texts of the scored columns; for two classes, the difference of the second from the first."""
-        if self._form.kind != "binary":
+        if not self._form.is_pair:
             return self.text_
         return self.text_.columns(np.array([1]))
 
     def _may_covary(self, estimator: Any) -> bool:
         takes = "label_covariance" in estimator.get_params(deep=False)
-        return takes and self.covariance == "learn" and self._form.kind != "binary"
+        return takes and self.covariance == "learn" and not self._form.is_pair
 
     def _prior_of(self, text: LabelText, estimator: Any) -> tuple[LabelCovariance | None, LabelMean | None]:
         """Return the covariance and the mean of labels, None where they have no effect."""
@@ -353,7 +355,7 @@ class LabelTextClassifier(DecisionClassifier):
             If a label exists already, or the texts have no effect.
         """
         check_is_fitted(self)
-        if self._form.kind == "binary":
+        if self._form.is_pair:
             raise ValueError(
                 "The model has a single score for its two classes and cannot add another; pass all labels as "
                 "descriptions= before the fit."
@@ -390,7 +392,7 @@ class LabelTextClassifier(DecisionClassifier):
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
         check_is_fitted(self)
-        if self._form.kind == "multiclass":
+        if self._form.one_of is not None:
             yield from self._score_blocks(X)
             return
         for part in row_blocks(self.estimator_, X, self._n_columns):
@@ -401,9 +403,9 @@ class LabelTextClassifier(DecisionClassifier):
     def predict_proba(self, X: Any) -> Array:
         """Return probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         check_is_fitted(self)
-        if self._form.kind == "binary":
+        if self._form.is_pair:
             return np.asarray(self.estimator_.predict_proba(X))
-        if self._form.kind == "labels":
+        if not self._form.has_one_class:
             return np.concatenate(list(score_blocks(self.estimator_, X, self._n_columns, "predict_proba")))
         check_sparse(X, "X")
         parts = row_blocks(self.estimator_, X, self._n_columns)
@@ -421,7 +423,7 @@ class LabelTextClassifier(DecisionClassifier):
         super()._check_state(state)
         fitted = state["fitted"]
         scores = fitted["text_scores_"]
-        if fitted["text_"].names.tolist() != [node_name(name) for name in state["classes"]]:
+        if fitted["text_"].names.tolist() != [as_text(name) for name in state["classes"]]:
             raise ModelFileError(f"its {cls.__name__} has texts of other labels.")
         width = fitted["text_"].embeddings.shape[1]
         if scores is not None and scores.factors.shape != (fitted["n_features_in_"], width):

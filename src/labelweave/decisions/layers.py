@@ -87,7 +87,7 @@ def chosen_classes(
     predict: returns the classifier's predictions of these rows; called only where values do not suffice.
     """
     rule = getattr(classifier, "decision", "most_probable")
-    if rule == "most_probable" and classifier._form.kind == "multiclass":
+    if rule == "most_probable" and classifier._form.one_of is not None:
         return np.asarray(values.argmax(axis=1))
     # of two classes the second may have another threshold than 1/2
     place = {str(name): number for number, name in enumerate(classifier.classes_)}

@@ -188,4 +188,4 @@ class TunedThresholdClassifier(DecisionClassifier):
     def predict_proba(self, X: Any) -> Array:
         """Return the estimator's own probabilities; see :meth:`KernelLogisticClassifier.predict_proba`."""
         table = np.concatenate(list(self._inner_blocks(X)))
-        return np.column_stack([1.0 - table, table]) if self._form.kind == "binary" else table
+        return np.asarray(self._form.probabilities(table))

@@ -27,8 +27,8 @@ from labelweave.foundation.frames import FrameForm
 from labelweave.labels import LabelCovariance, LabelMean
 from labelweave.labels.covariance.base import read_covariance
 from labelweave.labels.label_mean import read_label_mean
-from labelweave.labels.label_names import checked_names
-from labelweave.labels.targets import TargetForm, as_given, node_name
+from labelweave.labels.label_names import as_text, checked_names
+from labelweave.labels.targets import TargetForm, as_given
 
 _NEGLIGIBLE = 1e-10  # of the largest eigenvalue of R
 
@@ -86,7 +86,7 @@ def add_labels(
 
 
 def _every_name(self: Any, names: Sequence[str]) -> list[str]:
-    if self._form.kind != "labels" or self._form.columns is not None:
+    if self._form.has_one_class or self._form.columns is not None:
         raise ValueError(
             "add_labels is for many labels per row, but the model has one class per row or column."
         )
@@ -167,7 +167,7 @@ def with_more_labels(form: TargetForm, names: Sequence[Any]) -> TargetForm:
     if form.classes.dtype.kind in "OUS":
         classes = np.concatenate([form.classes.astype(object), more])
     else:
-        classes = as_given([*map(node_name, form.classes), *added], form.classes)
+        classes = as_given([*map(as_text, form.classes), *added], form.classes)
         classes = classes.astype(object) if classes.dtype.kind == "U" else classes
     wide = form.widened(replace(form, classes=more, frame=_called(added, form.frame)), classes)
     return replace(wide, unobserved=(*form.unobserved, *range(n_old, n_old + len(more))))

@@ -42,7 +42,8 @@ from labelweave.foundation.sklearn_compat import (
 )
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean, targets
 from labelweave.labels.flip_rates import read_flip_rates
-from labelweave.labels.targets import check_lengths, read_entry_weights, taxonomy_of
+from labelweave.labels.label_names import read_entry_weights
+from labelweave.labels.targets import check_lengths, taxonomy_of
 from labelweave.model_files import ModelFileError, save_model, schema
 from labelweave.problems.losses import EntryLoss
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
@@ -90,7 +91,7 @@ class CheckedParameters(BaseEstimator):
 
     @property
     def _n_columns(self) -> int:
-        return 1 if self._form.kind == "binary" else len(self.classes_)
+        return 1 if self._form.is_pair else len(self.classes_)
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -227,7 +228,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         check_lengths(len(features), len(labels))
         weights = self._row_weights(sample_weight, features)
         features = self._scale(features, labels, weights)
-        entries = read_entry_weights(entry_weight, labels, form.classes[-labels.n_labels :])
+        entries = read_entry_weights(entry_weight, labels, form.scored)
         return SeenRows(features, labels, weights, form, entries=entries)
 
     def _scale(self, features: FeatureMatrix, targets: Any, weights: Array) -> FeatureMatrix:
@@ -325,7 +326,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         """Replace labels by targets that correct for known flip rates."""
         if self.flip_rates is None:
             return labels
-        if self._form.kind != "labels":
+        if self._form.has_one_class:
             raise ValueError(entry_weights.RATES_OF_CLASSES)
         return entry_weights.corrected_by(self.flip_rates, labels)
 
@@ -338,7 +339,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         """Weight rows by their class, where entries cannot have weights of their own."""
         if self.class_weight is None:
             return weights
-        if self._form.kind == "labels":
+        if not self._form.has_one_class:
             refuse_together(self, {"weights of rows alone": ""})
         found, factors = self._weighted_by_class(labels, weights)
         if factors is not None:

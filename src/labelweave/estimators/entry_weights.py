@@ -21,7 +21,8 @@ import scipy.sparse as sp
 from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.flip_rates import corrected_targets, read_flip_rates
-from labelweave.labels.targets import TargetForm, weights_of_entries
+from labelweave.labels.label_names import weights_of_entries
+from labelweave.labels.targets import TargetForm
 from labelweave.metrics._inputs import row_observed_counts
 from labelweave.metrics.top_k import propensities_of_counts
 from labelweave.model_files import ModelFileError
@@ -58,11 +59,11 @@ def class_factors(class_weight: Any, form: TargetForm, counts: tuple[PerLabel, P
     Raises ValueError as :func:`weights_by_class`.
     """
     positive, negative = counts
-    if form.kind == "multiclass":
+    if form.one_of is not None:
         return _balanced(positive) if _is_balanced(class_weight) else _by_class(class_weight, form.classes)
     if _is_balanced(class_weight):
         return _balanced(np.stack([negative, positive]))
-    if form.kind == "binary":
+    if form.is_pair:
         return _by_class(class_weight, form.classes)[:, None]
     return np.stack([_of_label(given) for given in _a_label_each(class_weight, len(positive))], axis=1)
 
@@ -71,7 +72,7 @@ def weighted_by_factors(
     factors: Array, labels: LabelMatrix, form: TargetForm, weights: PerRow
 ) -> tuple[PerRow, SignFactors | None]:
     """Weight rows, or return weights of entries by sign; see :func:`weights_by_class`."""
-    if form.kind == "multiclass":
+    if form.one_of is not None:
         return weights * _factors_of_rows(factors, labels), None
     return weights, (factors[1], factors[0])
 

@@ -315,11 +315,9 @@ class KernelClassifier(LabelClassifier):
 
     def _set_threshold(self) -> None:
         refuse_together(self, self._form.facts)
-        n_columns = len(self.classes_)
-        if self._form.kind == "binary":
+        if self._form.is_pair:
             self._check_names_of_two()
-            n_columns = 1
-        self.thresholds_ = np.full(n_columns, self._level)
+        self.thresholds_ = np.full(len(self._form.scored), self._level)
 
     def _mean(self, features: FeatureMatrix, n_labels: int) -> LabelMean | None:
         self.__dict__.pop("label_mean_", None)

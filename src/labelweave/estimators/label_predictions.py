@@ -166,7 +166,7 @@ class LabelPredictions(ClassifierMixin, BaseEstimator):
         float
             Subset accuracy.
         """
-        if self._form.kind != "labels":
+        if self._form.has_one_class:
             y = known_targets(y, self.classes_, unknown_labels)
             right, weights = right_rows(y, self.predict(X), self.classes_, sample_weight)
             rows = observed_rows(weights > 0, weights)

@@ -218,11 +218,11 @@ def carried_columns(before: TargetForm, after: TargetForm) -> Array | None:
     if before.columns is not None:
         places = {name: place for place, name in enumerate(after.classes)}
         return np.array([places[name] for name in before.classes])
-    if before.kind == "labels":
+    if not before.has_one_class:
         return np.arange(len(before.classes))
     if not np.isin(before.classes, after.classes).all():
         return None
-    return np.arange(1) if before.kind == "binary" else np.searchsorted(after.classes, before.classes)
+    return np.searchsorted(after.scored, before.scored)
 
 
 def _joined_features(first: FeatureMatrix, second: FeatureMatrix) -> FeatureMatrix:

@@ -1,4 +1,4 @@
-"""Validation and matching of label names, names in objects, and the distinct classes of rows."""
+"""Label names: validation and matching, numbers per label or entry, and the distinct classes of rows."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from unicodedata import combining, normalize
 
 import numpy as np
+import scipy.sparse as sp
 
-from labelweave.foundation.array_types import Array, PerLabel
+from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
+from labelweave.foundation.arrays import checked_csr, numbers_of
 from labelweave.foundation.frames import TRUTH, column_labels
 from labelweave.labels.class_probabilities import is_missing
+
+if TYPE_CHECKING:
+    from labelweave.labels.label_matrix import LabelMatrix
 
 _MOST_ALIKE = 5  # groups of names in the message
 _LEAST_PLURAL = 6  # letters of a word whose plural ending is ignored
@@ -221,3 +226,47 @@ def costs_by_label(name: str, cost: Any, labels: Iterable[Any]) -> PerLabel:
         where = f" at label {bad[0]}" if costs.ndim else ""
         raise ValueError(f"{name} is {costs.flat[bad[0]]:g}{where}; costs must be finite and >= 0.")
     return np.broadcast_to(costs, (n_labels,)).astype(np.float64)
+
+
+def read_entry_weights(
+    entry_weight: Any, labels: LabelMatrix, names: Iterable[Any] | None = None, what: str = "entry_weight"
+) -> RowsByLabels | sp.coo_array | None:
+    """Check weights of entries: dense, or sparse, where an entry that is not stored has weight 1.
+
+    names: of the labels, to match columns of a frame; by default those of ``labels``.
+    what: the user's name for them.
+    Raises ValueError if the shape is not that of the labels, or a weight is negative or not finite.
+    """
+    if entry_weight is None:
+        return None
+    sparse = sp.issparse(entry_weight)
+    if sparse:
+        entry_weight = sp.coo_array(checked_csr(entry_weight, what))
+    else:
+        names = labels.words if names is None else [str(name) for name in names]
+        entry_weight = columns_by_name(entry_weight, names, what)
+    weights: Any = (entry_weight if sparse else numbers_of(entry_weight, what)).astype(np.float64)
+    if weights.shape != labels.shape:
+        raise ValueError(
+            f"{what} has shape {weights.shape}, but there are {labels.shape[0]} rows and "
+            f"{labels.shape[1]} labels; pass one number per entry."
+        )
+    values = weights.data if sparse else weights.ravel()
+    bad = np.flatnonzero(~np.isfinite(values) | (values < 0))
+    if len(bad):
+        first = int(bad[0])
+        row, label = (part[first] for part in weights.coords) if sparse else divmod(first, weights.shape[1])
+        raise ValueError(f"{what} at row {row}, label {label} is {values[first]}; it must be finite, >= 0.")
+    return weights
+
+
+def weights_of_entries(weights: PerRow, entries: RowsByLabels | sp.coo_array | None) -> PerRow | RowsByLabels:
+    """Multiply row weights by entry weights; without these return the row weights."""
+    if entries is None:
+        return weights
+    if not isinstance(entries, sp.coo_array):
+        return weights[:, None] * entries
+    table = np.repeat(weights[:, None], entries.shape[1], axis=1)
+    entries.sum_duplicates()
+    table[entries.coords] *= entries.data
+    return table

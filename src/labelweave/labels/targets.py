@@ -8,9 +8,9 @@ other entries has one column per class of each column (:mod:`labelweave.labels.c
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,8 +18,8 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from labelweave.foundation.arguments import shown
-from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
-from labelweave.foundation.arrays import checked_csr, numbers_of, unmasked
+from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import unmasked
 from labelweave.foundation.frames import FrameForm, frame_values, is_frame
 from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy, label_names
 from labelweave.labels.class_columns import ClassColumns, has_class_columns, read_class_columns
@@ -29,35 +29,38 @@ from labelweave.labels.tags import TagRows, tag_rows
 
 @dataclass(frozen=True)
 class TargetForm:
-    """The form of the targets of a fit, which predictions return.
+    """The form of the targets of a fit, which predictions return: label sets, or one class per row.
 
-    kind: multi-label, or one of two or more classes per row.
+    classes: the classes, or the labels' names or numbers.
     container: the type of multi-label predictions; tags are lists of the positive labels.
     negative: the value of a negative label, 0 or -1.
-    classes: the classes, or the labels' names or numbers.
     frame: the library of a frame or column, and the names of labels that are not text.
     unobserved: the numbers of labels with no observed value in training.
     columns: the columns of classes that the labels stand for; None where labels are free.
     """
 
-    kind: Literal["labels", "binary", "multiclass"]
-    container: Literal["array", "sparse", "frame", "tags"]
-    negative: int
     classes: Array
+    container: Literal["array", "sparse", "frame", "tags"] = "array"
+    negative: int = 0
     frame: FrameForm | None = None
     unobserved: tuple[int, ...] = ()
     columns: ClassColumns | None = None
 
+    kind: ClassVar[str]
+    has_one_class: ClassVar[bool] = True
+    """Whether a row has one class; otherwise any number of labels."""
+    is_pair: ClassVar[bool] = False
+    """Whether a row has one of two classes; their only score is that of the second."""
+
     def to_state(self) -> dict[str, Any]:
         """Return all but the classes as plain data, without what cannot be stored of a frame's columns."""
-        state = {name: value for name, value in vars(self).items() if name != "classes"}
-        frame = self.frame
-        if frame is not None:
-            state["frame"] = asdict(frame if frame.is_plain else FrameForm(frame.library))
-        return {name: value for name, value in state.items() if value is not None and value != ()}
+        frame = self.frame and asdict(self.frame if self.frame.is_plain else FrameForm(self.frame.library))
+        state = vars(self) | {"frame": frame, "classes": None}
+        kept = {name: value for name, value in state.items() if value is not None and value != ()}
+        return {"kind": self.kind} | kept
 
-    @classmethod
-    def from_state(cls, state: dict[str, Any], classes: Array) -> TargetForm:
+    @staticmethod
+    def from_state(state: dict[str, Any], classes: Array) -> TargetForm:
         """Restore the form."""
         frame = None if state.get("frame") is None else FrameForm(**state["frame"])
         columns = state.get("columns")
@@ -69,7 +72,8 @@ class TargetForm:
         unobserved = tuple(state.get("unobserved", ()))
         if not all(type(label) is int and 0 <= label < len(classes) for label in unobserved):
             raise ValueError(f"{unobserved} are no numbers of {len(classes)} labels")
-        return cls(**state | {"classes": classes, "frame": frame, "unobserved": unobserved})
+        fields = state | {"classes": classes, "frame": frame, "unobserved": unobserved}
+        return _FORMS[fields.pop("kind")](**fields)
 
     def widened(self, later: TargetForm, classes: Array) -> TargetForm:
         """Return the joint form of these labels and later ones, whose names are the classes."""
@@ -85,7 +89,12 @@ class TargetForm:
     @property
     def is_ranked(self) -> bool:
         """Whether the highest score decides, of all classes or of those of each column; not thresholds."""
-        return self.kind == "multiclass" or self.columns is not None
+        return self.columns is not None
+
+    @property
+    def one_of(self) -> Array | None:
+        """The classes where each row has one of three or more, that of the highest score; else None."""
+        return None
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -93,18 +102,30 @@ class TargetForm:
         found: dict[str, Any] = {} if self.columns is None else {"columns": repr(self.columns.names[0])}
         return found | ({"ranked classes": len(self.classes)} if self.is_ranked else {})
 
-    def deciding(self, blocks: Iterator[Array]) -> Iterator[Array]:
-        """Make the scores of columns of classes, in blocks (n, L), positive for predicted classes alone."""
-        columns = self.columns
-        return blocks if columns is None else (columns.sets(block) - 0.5 for block in blocks)
+    @property
+    def scored(self) -> Array:
+        """The classes or labels that have a column of scores, shape (columns,)."""
+        return self.classes
 
     def scores(self, wide: Array) -> Array:
-        """Convert scores to their public shape: one column for two classes becomes a vector.
+        """Convert scores (n, columns) to their public shape: one column for two classes becomes a vector."""
+        return wide
 
-        wide (n, columns): the scores, one column per column of the label matrix.
-        Shapes: result (n, columns).
+    def probabilities(self, wide: Array) -> Any:
+        """Convert the probabilities of the columns (n, columns) to those of the classes or labels."""
+        return wide
+
+    def distributions(self, of_part: Callable[[slice], Array]) -> Any:
+        """Return the distribution over ranked classes; for columns of classes a list.
+
+        of_part: makes it from some columns of scores.
         """
-        return wide[:, 0] if self.kind == "binary" else wide
+        assert self.columns is not None, "labels have no distribution"
+        return [of_part(part) for part in self.columns.slices]
+
+    def deciding(self, blocks: Iterator[Array]) -> Iterator[Array]:
+        """Make the scores of columns of classes, in blocks (n, L), positive for predicted classes alone."""
+        return blocks
 
     def decide(self, wide: Array) -> Any:
         """Convert scores to predictions; positive labels have positive scores.
@@ -112,15 +133,7 @@ class TargetForm:
         wide (n, columns): the scores, one column per column of the label matrix.
         Returns (n, columns): labels, or one class per row.
         """
-        if self.kind == "binary":
-            return self.classes[(wide[:, 0] > 0).astype(np.intp)]
-        if self.kind == "multiclass":
-            return self.classes[wide.argmax(axis=1)]
-        if self.columns is not None:
-            return self.columns.best(wide)
-        if self.container in ("sparse", "tags"):
-            return sp.csr_array((wide > 0).astype(np.int64))
-        return np.where(wide > 0, 1, self.negative)
+        raise NotImplementedError
 
     def join(self, parts: list[Any], X: Any = None) -> Any:
         """Concatenate predictions of row blocks, in the container of the training targets.
@@ -129,15 +142,73 @@ class TargetForm:
         X: the rows, whose index a frame gets.
         Returns (n, columns): the predictions of all rows.
         """
+        return np.concatenate(parts)
+
+
+class OneOfTwo(TargetForm):
+    """One of two classes per row: one column of scores, above 0 for the second."""
+
+    kind = "binary"
+    is_pair = True
+
+    @property
+    def scored(self) -> Array:
+        return self.classes[1:]
+
+    def scores(self, wide: Array) -> Array:
+        return wide[:, 0]
+
+    def probabilities(self, wide: Array) -> Any:
+        return np.column_stack([1.0 - wide, wide])
+
+    def decide(self, wide: Array) -> Any:
+        return self.classes[(wide[:, 0] > 0).astype(np.intp)]
+
+
+class OneOfMany(TargetForm):
+    """One of three or more classes per row: the one with the highest score."""
+
+    kind = "multiclass"
+    is_ranked = True
+
+    @property
+    def one_of(self) -> Array | None:
+        return self.classes
+
+    def distributions(self, of_part: Callable[[slice], Array]) -> Any:
+        return of_part(slice(None))
+
+    def decide(self, wide: Array) -> Any:
+        return self.classes[wide.argmax(axis=1)]
+
+
+class LabelSets(TargetForm):
+    """Any number of labels per row, or the classes of columns."""
+
+    kind = "labels"
+    has_one_class = False
+
+    def deciding(self, blocks: Iterator[Array]) -> Iterator[Array]:
+        columns = self.columns
+        return blocks if columns is None else (columns.sets(block) - 0.5 for block in blocks)
+
+    def decide(self, wide: Array) -> Any:
+        if self.columns is not None:
+            return self.columns.best(wide)
+        if self.container in ("sparse", "tags"):
+            return sp.csr_array((wide > 0).astype(np.int64))
+        return np.where(wide > 0, 1, self.negative)
+
+    def join(self, parts: list[Any], X: Any = None) -> Any:
         index = getattr(X, "index", None)
         index = None if callable(index) else index  # lists have a method of that name
-        if self.kind == "labels" and self.container in ("sparse", "tags"):
+        if self.container in ("sparse", "tags"):
             whole = sp.csr_array(sp.vstack(parts, format="csr"))
             return self._tags(whole, index) if self.container == "tags" else whole
         whole = np.concatenate(parts)
         if self.columns is not None:
             return self.columns.table(whole, self.frame, index)
-        if self.kind == "labels" and self.container == "frame":
+        if self.container == "frame":
             return (self.frame or FrameForm("pandas")).frame(whole, self.classes, index)
         return whole
 
@@ -149,6 +220,13 @@ class TargetForm:
             for labels in np.split(positives.indices, positives.indptr[1:-1])
         ]
         return frame.column_of_lists(rows, index)
+
+
+_FORMS = {form.kind: form for form in (LabelSets, OneOfTwo, OneOfMany)}
+
+
+def form_of_classes(classes: Array) -> TargetForm:
+    return (OneOfTwo if len(classes) == 2 else OneOfMany)(classes)
 
 
 def taxonomy_of(label_covariance: Any) -> Taxonomy | None:
@@ -183,9 +261,8 @@ def read_targets(
             warnings.warn(f"In Y {words}", UserWarning, stacklevel=2)
         return labels, form
     targets = read_classes(y, taxonomy)
-    is_pair = len(targets.classes) == 2
-    form = TargetForm("binary" if is_pair else "multiclass", "array", 0, targets.classes)
-    return _one_against_the_rest(targets, slice(1, None) if is_pair else slice(None)), form
+    form = form_of_classes(targets.classes)
+    return _one_against_the_rest(targets, slice(-len(form.scored), None)), form
 
 
 def _one_against_the_rest(targets: ClassTargets, columns: slice) -> LabelMatrix:
@@ -242,10 +319,9 @@ def has_many_labels(y: Any) -> bool:
     Returns whether y has one column per label.
     """
     y = tags_read(y, warns=False)
-    is_read = isinstance(y, (LabelMatrix, TagRows)) or sp.issparse(y)
-    if is_read or isinstance(y, ClassProbabilities):
-        return is_read
-    if not is_plain_array(y) and is_frame(y):
+    if isinstance(y, ClassProbabilities):
+        return False
+    if isinstance(y, (LabelMatrix, TagRows)) or sp.issparse(y) or is_frame(y):
         return True
     try:
         y = np.asarray(unmasked(y))
@@ -261,8 +337,8 @@ def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
     classes = np.arange(labels.n_labels) if labels.names is None else labels.names.astype(object)
     unobserved = tuple(np.flatnonzero(labels.observed_counts() == 0).tolist())
     container: Literal["array", "sparse", "frame", "tags"] = "array"
-    frame, negative, is_table = None, 0, not is_plain_array(y) and is_frame(y)
-    if is_table:
+    frame, negative = None, 0
+    if is_frame(y):
         container, frame = "frame", FrameForm.of(y)
     if labels.class_columns is not None:
         labels.class_columns.require_classes()
@@ -271,8 +347,8 @@ def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
     elif isinstance(y, TagRows):
         container, frame = "tags", FrameForm(y.library, y.originals)
     else:
-        negative = -1 if ((frame_values(y) if is_table else np.asarray(y)) == -1).any() else 0
-    return TargetForm("labels", container, negative, classes, frame, unobserved, labels.class_columns)
+        negative = -1 if ((frame_values(y) if frame else np.asarray(y)) == -1).any() else 0
+    return LabelSets(classes, container, negative, frame, unobserved, labels.class_columns)
 
 
 class UnobservedLabelWarning(UserWarning, ValueError):  # noqa: N818
@@ -359,7 +435,7 @@ def read_classes(y: Any, taxonomy: Taxonomy | None = None) -> ClassTargets:
 def _probable_classes(y: ClassProbabilities, taxonomy: Taxonomy | None) -> ClassTargets:
     if not y.observed.any():
         raise ValueError(f"y has {len(y)} rows and no observed class; it must have at least 2 classes.")
-    names = [node_name(name) for name in y.classes.tolist()]
+    names = [label_names.as_text(name) for name in y.classes.tolist()]
     if taxonomy is not None and (strange := sorted(set(names) - set(taxonomy.leaves))):
         raise ValueError(
             f"y has probabilities of {strange[0]!r}, which is not a leaf of the taxonomy; spread the mass of "
@@ -368,14 +444,6 @@ def _probable_classes(y: ClassProbabilities, taxonomy: Taxonomy | None) -> Class
     codes = np.where(y.observed, np.nan_to_num(y.table).argmax(axis=1), 0)
     nothing = np.empty(0, np.intp), np.empty((0, len(names)), bool)
     return ClassTargets(y.classes, codes, y.observed, *nothing, y.table)
-
-
-def node_name(entry: Any) -> str:
-    """Convert a class to its name in a taxonomy.
-
-    Returns its text, whole numbers without a decimal point: 3.0 is 3.
-    """
-    return label_names.as_text(entry)
 
 
 def _flat(known: Array, missing: Array) -> ClassTargets:
@@ -395,7 +463,7 @@ def _require_two(classes: Array) -> None:
 
 def _leaves(known: Array, missing: Array, taxonomy: Taxonomy) -> ClassTargets:
     rows = np.flatnonzero(~missing)
-    entries, which = np.unique([node_name(entry) for entry in known], return_inverse=True)
+    entries, which = np.unique([label_names.as_text(entry) for entry in known], return_inverse=True)
     _refuse_unknown(entries, which, rows, taxonomy)
     below = taxonomy.under(entries.tolist(), taxonomy.leaves).toarray() > 0
     kept = np.flatnonzero(below.any(axis=0))
@@ -423,53 +491,9 @@ def as_given(names: list[str], known: Array) -> Array:
     """Convert classes to the type of those of y, where their names allow it."""
     if known.dtype.kind in "OU":
         return np.array(names, dtype=object if known.dtype.kind == "O" else None)
-    values = {node_name(entry): entry for entry in np.unique(known).tolist()}
+    values = {label_names.as_text(entry): entry for entry in np.unique(known).tolist()}
     try:
         typed = np.array([values[name] if name in values else int(name) for name in names], known.dtype)
     except (ValueError, OverflowError):
         return np.array(names)
-    return typed if [node_name(entry) for entry in typed] == names else np.array(names)
-
-
-def read_entry_weights(
-    entry_weight: Any, labels: LabelMatrix, names: Iterable[Any] | None = None, what: str = "entry_weight"
-) -> RowsByLabels | sp.coo_array | None:
-    """Check weights of entries: dense, or sparse, where an entry that is not stored has weight 1.
-
-    names: of the labels, to match columns of a frame; by default those of ``labels``.
-    what: the user's name for them.
-    Raises ValueError if the shape is not that of the labels, or a weight is negative or not finite.
-    """
-    if entry_weight is None:
-        return None
-    sparse = sp.issparse(entry_weight)
-    if sparse:
-        entry_weight = sp.coo_array(checked_csr(entry_weight, what))
-    else:
-        names = labels.words if names is None else [str(name) for name in names]
-        entry_weight = label_names.columns_by_name(entry_weight, names, what)
-    weights: Any = (entry_weight if sparse else numbers_of(entry_weight, what)).astype(np.float64)
-    if weights.shape != labels.shape:
-        raise ValueError(
-            f"{what} has shape {weights.shape}, but there are {labels.shape[0]} rows and "
-            f"{labels.shape[1]} labels; pass one number per entry."
-        )
-    values = weights.data if sparse else weights.ravel()
-    bad = np.flatnonzero(~np.isfinite(values) | (values < 0))
-    if len(bad):
-        first = int(bad[0])
-        row, label = (part[first] for part in weights.coords) if sparse else divmod(first, weights.shape[1])
-        raise ValueError(f"{what} at row {row}, label {label} is {values[first]}; it must be finite, >= 0.")
-    return weights
-
-
-def weights_of_entries(weights: PerRow, entries: RowsByLabels | sp.coo_array | None) -> PerRow | RowsByLabels:
-    """Multiply row weights by entry weights; without these return the row weights."""
-    if entries is None:
-        return weights
-    if not isinstance(entries, sp.coo_array):
-        return weights[:, None] * entries
-    table = np.repeat(weights[:, None], entries.shape[1], axis=1)
-    entries.sum_duplicates()
-    table[entries.coords] *= entries.data
-    return table
+    return typed if [label_names.as_text(entry) for entry in typed] == names else np.array(names)

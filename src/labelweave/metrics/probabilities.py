@@ -13,9 +13,8 @@ from sklearn.metrics import log_loss as sklearn_log_loss
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr, numbers_of, ratios
-from labelweave.foundation.frames import is_frame
 from labelweave.labels import LabelMatrix, Taxonomy
-from labelweave.labels.tags import tag_rows
+from labelweave.labels.targets import has_many_labels
 from labelweave.metrics import _inputs
 from labelweave.metrics._classes import NOT_A_CLASS, Classes, ClassRows, as_text, read_class_rows
 from labelweave.metrics._inputs import Scores
@@ -96,14 +95,6 @@ def class_log_loss(given: ClassRows, taxonomy: Taxonomy | None) -> float:
                 )
             masses[rows] = given.table[np.ix_(given.numbers[rows], below)].sum(axis=1)
     return float(_binary_losses(np.ones(len(masses), bool), masses, given.weights) / given.weights.sum())
-
-
-def has_many_labels(y_true: Any) -> bool:
-    if isinstance(y_true, LabelMatrix) or sp.issparse(y_true) or is_frame(y_true):
-        return True
-    if tag_rows(y_true) is not None:
-        return True
-    return np.ndim(y_true if hasattr(y_true, "dtype") else np.asarray(y_true, dtype=object)) == 2
 
 
 def _label_log_loss(Y_true: Any, probabilities: Any, sample_weight: Any) -> float:

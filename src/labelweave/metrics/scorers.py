@@ -14,6 +14,7 @@ from typing import Any
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.sklearn_compat import _BaseScorer
 from labelweave.labels import LabelMatrix
+from labelweave.labels.targets import has_many_labels
 from labelweave.metrics import class_metrics, hierarchies, label_sets, probabilities, rankings, top_k
 from labelweave.metrics.known_labels import (
     as_score_table,
@@ -60,7 +61,7 @@ class LabelScorer(_BaseScorer):  # type: ignore[misc]
     def _score(self, method_caller: Any, estimator: Any, X: Any, y_true: Any, **kwargs: Any) -> float:
         settings = self._kwargs | kwargs
         unknown = settings.pop("unknown_labels", "missed")
-        if probabilities.has_many_labels(y_true):
+        if has_many_labels(y_true):
             y_true = LabelMatrix.from_any(truth_for(y_true, estimator, unknown))
             names = getattr(fitted_inside(estimator), "label_names_", y_true.words)
             response = self._of_labels(method_caller, estimator, X, min(len(names), y_true.n_labels))

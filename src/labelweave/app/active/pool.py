@@ -84,7 +84,7 @@ def read_pool(model: Any, X: Any, known: Any, seed: int) -> Pool:
 def _names(model: Any) -> list[str] | None:
     last = model[-1] if isinstance(model, Pipeline) else model
     form = getattr(innermost(getattr(last, "classifier_", last)), "_form", None)
-    if form is not None and (form.kind != "labels" or form.columns is not None):
+    if form is not None and (form.has_one_class or form.columns is not None):
         raise ValueError(
             f"{type(last).__name__} was fitted to one class per row or column, but suggest_queries needs "
             "many labels per row; fit the model to a table of labels, one column per class."

@@ -137,7 +137,7 @@ def save_fit(
 
     vectorizer, columns: of a table; known: attributes that the classifier stores of other formats.
     """
-    if columns is not None and isinstance(columns.labels, str) and model._form.kind == "labels":
+    if columns is not None and isinstance(columns.labels, str) and not model._form.has_one_class:
         for layer in layers(model):  # predictions in Python are lists, like the cells
             layer._form = replace(layer._form, container="tags", frame=FrameForm("builtins"))
     whole = model if vectorizer is None else TableModel.of_fitted(vectorizer, model, columns)

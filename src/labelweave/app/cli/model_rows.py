@@ -288,7 +288,7 @@ def truth_of(model: Model, rows: LabeledData) -> Any:
 
 
 def has_one_class_a_row(model: Model) -> bool:
-    return classifier_of(model)._form.kind != "labels"
+    return classifier_of(model)._form.has_one_class
 
 
 def features_of(model: Model, X: Any) -> Any:

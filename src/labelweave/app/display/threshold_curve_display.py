@@ -59,7 +59,7 @@ def _decides_by_rows(model: Any, y: Any) -> bool:
     form = getattr(model, "_form", None)
     if form is None:
         return not has_many_labels(y) and len(model.classes_) > 2
-    return form.kind == "multiclass" or shown_thresholds(model) is None
+    return form.is_ranked or shown_thresholds(model) is None
 
 
 @dataclass(frozen=True)

@@ -114,12 +114,12 @@ def model_facts(model: Any) -> ModelFacts:
         "steps": "rounds",
         **dict.fromkeys(OF_SOME),
     }
-    own["taxonomy"] = None if tree is None else _taxonomy(tree, names, outer._form.kind == "labels")
+    own["taxonomy"] = None if tree is None else _taxonomy(tree, names, not outer._form.has_one_class)
     means = getattr(inner, "feature_means_", None)
     words = "missing values of {} features are imputed with training means"
     return ModelFacts(
         **_class_and_parameters(inner),
-        one_class_a_row=outer._form.kind != "labels",
+        one_class_a_row=outer._form.has_one_class,
         labels=names,
         features=getattr(outer, "n_features_in_", None),
         feature_names=feature_names(model) is not None,
@@ -195,7 +195,7 @@ def label_thresholds(model: Any) -> Section | None:
     Returns the ``number`` to compare, "probability" or "score", and its thresholds ``by_label``.
     """
     outer, _ = outer_classifier(model)
-    found = shown_thresholds(outer) if outer._form.kind == "labels" else None
+    found = None if outer._form.has_one_class else shown_thresholds(outer)
     if found is None:
         return None
     names = map(str, outer.label_names_)
@@ -219,7 +219,7 @@ def _advice(outer: Any, inner: Any) -> str | None:
     """Advise on thresholds if scores are compared with the default one, and most labels of rows are rare."""
     is_usual = outer is inner and getattr(inner, "threshold", "auto") == "auto"
     share = getattr(inner, "_rare_share", 0.0)
-    if not is_usual or outer._form.kind != "labels" or hasattr(inner, "predict_proba") or share < _MOSTLY:
+    if not is_usual or outer._form.has_one_class or hasattr(inner, "predict_proba") or share < _MOSTLY:
         return None
     return (
         f"{share:.0%} of the labels that training rows have are rarer than one row in ten; the default "
@@ -302,7 +302,7 @@ def _combination(model: AutoLabelClassifier) -> Section:
         members=[one | {"words": _short_numbers(one["words"])} for one in model.members_],
         loss=float(model.oof_loss_),
         uncoupled_loss=float(model.uncoupled_loss_),
-        metric=model.metric if model._form.kind == "labels" else "accuracy",
+        metric="accuracy" if model._form.has_one_class else model.metric,
         value=value if is_known else None,
         error=error if is_known else None,
         plan=model.plan_,

@@ -276,7 +276,7 @@ def measure_classes(
     table = _as_labels(true[counted], every), own[counted], sets
     number = "probability" if has_probabilities else "score"
     predicted = _as_labels(predicted_names[exact], names).positives
-    limits = shown_thresholds(rows.classifier) if rows.classifier._form.kind == "binary" else None
+    limits = shown_thresholds(rows.classifier) if rows.classifier._form.is_pair else None
     if limits is not None:  # thresholds of the second class; the first has the complement
         limits = np.array([float(has_probabilities) - limits[-1], limits[-1]])
     outcomes = Outcomes(truth, predicted, scores[exact], known[exact], np.arange(len(names)), number, limits)

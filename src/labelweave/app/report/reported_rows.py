@@ -58,7 +58,7 @@ class ReportedRows:
 
     @property
     def has_classes(self) -> bool:
-        return bool(self.classifier._form.kind != "labels")
+        return bool(self.classifier._form.has_one_class)
 
     def cells(self, row: int) -> list[tuple[str, str]]:
         """Return the columns that features were made from with their contents, shortened."""
@@ -252,7 +252,7 @@ def _searched_labels(rows: ReportedRows, columns: Array, on_progress: OnProgress
 
 def all_scores(rows: ReportedRows, response: str, on_progress: OnProgress) -> Array:
     """Score the classes of rows with one class each, in blocks: shape (n, k)."""
-    is_binary, blocks, done = rows.classifier._form.kind == "binary", list[Array](), 0
+    is_binary, blocks, done = rows.classifier._form.is_pair, list[Array](), 0
     n_columns = 2 if is_binary and response == "predict_proba" else 1 if is_binary else len(rows.label_names)
     for block in score_blocks(rows.classifier, rows.X, n_columns, response):
         blocks.append(np.column_stack([-block, block]) if block.shape[1] == 1 and is_binary else block)

@@ -128,7 +128,7 @@ class LinearScores:
         threshold: of this number; None if no threshold decides.
         """
         column, sign = label, 1.0
-        if self.classifier._form.kind == "binary":  # the first class has the second's weights, negated
+        if self.classifier._form.is_pair:  # the first class has the second's weights, negated
             column, sign = 0, 1.0 if label == 1 else -1.0
         places, values = self._features(row)
         amounts = sign * values * self._weights(column, places)

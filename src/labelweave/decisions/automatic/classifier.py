@@ -418,7 +418,7 @@ class AutoLabelClassifier(LabelClassifier):
             self.__dict__.pop(name, None)
         decision: KnownSets | Floats
         columns, metric = self._form.columns, str(self.metric)
-        if self._form.kind == "labels" and columns is None:
+        if not self._form.has_one_class and columns is None:
             rows = out_of_fold.held
             decision, sets = out_of_fold.decide(metric)
         else:
@@ -455,13 +455,9 @@ class AutoLabelClassifier(LabelClassifier):
         check_is_fitted(self)
         scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
         table = expit(scores)
-        if self._form.kind == "binary":
-            return np.hstack([1.0 - table, table])
-        if self._form.kind == "multiclass":
-            return distributions(table, scores)
-        if (columns := self._form.columns) is not None:
-            return list(map(distributions, columns.apart(table), columns.apart(scores)))
-        return np.asarray(table)
+        if self._form.is_ranked:
+            return self._form.distributions(lambda part: distributions(table[:, part], scores[:, part]))
+        return self._form.probabilities(table)
 
     def _storable_parameters(self) -> dict[str, Any]:
         return super()._storable_parameters() | {

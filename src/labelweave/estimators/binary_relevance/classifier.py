@@ -19,7 +19,7 @@ from labelweave.estimators.scorers import LinearScorer
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelMatrix
-from labelweave.labels.targets import weights_of_entries
+from labelweave.labels.label_names import weights_of_entries
 from labelweave.model_files import storable
 from labelweave.model_files.schema import Field, Number, count
 

@@ -21,14 +21,14 @@ from labelweave.foundation.array_types import Array, PerRow, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.arrays.linear_algebra import placed, to_numpy
 from labelweave.labels import LabelMatrix, Taxonomy
+from labelweave.labels.label_names import read_entry_weights, weights_of_entries
 from labelweave.labels.targets import (
     TargetForm,
     check_lengths,
+    form_of_classes,
     has_many_labels,
     read_classes,
-    read_entry_weights,
     read_targets,
-    weights_of_entries,
 )
 from labelweave.problems.coupled_gram import CoupledGram, ScorePrior
 from labelweave.problems.hyperparameters.cross_validation import (
@@ -147,7 +147,7 @@ class LikelihoodData:
     def weighted(self, entry_weight: Any, form: TargetForm) -> LikelihoodData:
         if entry_weight is None:
             return self
-        if self.signs is None or form.kind != "labels":
+        if self.signs is None or form.has_one_class:
             raise ValueError(
                 "entry_weight is for many labels per row, but y has one class per row; use sample_weight, or "
                 "pass the labels as a table."
@@ -244,9 +244,9 @@ def read_likelihood_data(
     found = read_classes(y, taxonomy)
     check_lengths(len(features), len(found.codes))
     n_classes = len(found.classes)
-    form = TargetForm("binary" if n_classes == 2 else "multiclass", "array", 0, found.classes)
+    form = form_of_classes(found.classes)
     weights = weights * found.is_observed
-    if form.kind == "binary" and is_flat:
+    if form.is_pair and is_flat:
         signs = np.where(found.is_observed, 2 * found.codes - 1, 0).astype(np.int8)[:, None]
         if found.shares is not None:
             signs = LabelMatrix.from_probabilities(found.shares[:, 1:]).to_soft_signs()

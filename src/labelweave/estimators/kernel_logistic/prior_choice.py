@@ -16,7 +16,7 @@ from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array
 from labelweave.labels import Taxonomy
 from labelweave.labels.covariance.base import read_covariance
-from labelweave.labels.targets import node_name
+from labelweave.labels.label_names import as_text
 from labelweave.problems.hyperparameters import priors
 
 Grouping: TypeAlias = Any  # a name of :data:`_GROUPINGS`, or the group of every function
@@ -39,7 +39,7 @@ def prior_family(
     known: the rows that have a weight and a known label.
     Raises ValueError if two label structures are given, or one that does not match the labels.
     """
-    classes = [node_name(name) for name in model.classes_[-n_labels:]]
+    classes = [as_text(name) for name in model.classes_[-n_labels:]]
     shares = _shares(kernels, features, known, model._search is not None)
     families = [
         _family_of_kernel(model, kernel, given, classes, share * float(model.scale), seed + place)

@@ -22,7 +22,7 @@ from labelweave.features.gram import FactorGram
 from labelweave.foundation.array_types import Array, PerLabel, RowsByClasses, RowsByLabels
 from labelweave.foundation.arrays import panels
 from labelweave.labels import LabelCovariance, Taxonomy
-from labelweave.labels.targets import node_name
+from labelweave.labels.label_names import as_text
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Maybe, Numbers, Optional
 from labelweave.postprocessing import best_parent, least_expected_loss, rejected
@@ -167,14 +167,14 @@ class KernelProbabilities(KernelClassifier):
         scores = self._latent_means(features)
         if not self._has_posterior:
             return scores
-        if self._form.kind == "multiclass":
+        if self._form.one_of is not None:
             return mean_log_softmax(scores, self._covariances(features)[:, 0])
         variances = self._variances(features)
         return mean_log_expit(scores, variances) - mean_log_expit(-scores, variances)
 
     def _latent_means(self, features: FeatureMatrix) -> Array:
         scores = super()._raw_scores(features)
-        if self._form.kind == "binary" and scores.shape[1] == 2:
+        if self._form.is_pair and scores.shape[1] == 2:
             return scores[:, 1:] - scores[:, :1]
         loss = getattr(self, "_fitted_loss", self.loss)  # a loaded model has only the parameter
         return scores if isinstance(loss, str) else loss.log_odds(scores)
@@ -198,11 +198,11 @@ class KernelProbabilities(KernelClassifier):
 
     def _decide(self, scores: Array) -> Any:
         # with two classes all decision rules agree
-        if self._form.kind != "multiclass" or self.decision == "most_probable":
+        if self._form.one_of is None or self.decision == "most_probable":
             return super()._decide(scores)
         self._check_decision()  # the parameter may change after the fit
         assert self.taxonomy_ is not None, "checked"
-        probabilities, names = softmax(scores, axis=1), [node_name(name) for name in self.classes_]
+        probabilities, names = softmax(scores, axis=1), [as_text(name) for name in self.classes_]
         if self.decision == "best_parent":
             return self.classes_[best_parent(probabilities, self.taxonomy_.parents_of(names))]
         return self.classes_[least_expected_loss(probabilities, self.taxonomy_.distances(names))]
@@ -223,7 +223,7 @@ class KernelProbabilities(KernelClassifier):
             taxonomy = state["fitted"]["taxonomy_"]
             if taxonomy is None:
                 raise ModelFileError(f"its decision {decision!r} needs a taxonomy, but it has none.")
-            taxonomy.parents_of([node_name(name) for name in state["classes"]])
+            taxonomy.parents_of([as_text(name) for name in state["classes"]])
 
     @where_rows_are
     def predict_proba(self, X: Any) -> Any:
@@ -255,13 +255,9 @@ class KernelProbabilities(KernelClassifier):
         """
         check_is_fitted(self)
         scores = np.concatenate(list(self._score_blocks(X, self._raw_scores)))
-        if self._form.columns is not None:
-            return [np.asarray(log_softmax(table, axis=1)) for table in self._form.columns.apart(scores)]
-        if self._form.kind == "labels":
-            return np.asarray(log_expit(scores))
-        if self._form.kind == "binary":
-            return np.hstack([log_expit(-scores), log_expit(scores)])
-        return np.asarray(log_softmax(scores, axis=1))
+        if self._form.is_ranked:
+            return self._form.distributions(lambda part: np.asarray(log_softmax(scores[:, part], axis=1)))
+        return np.asarray(log_expit(np.hstack([-scores, scores]) if self._form.is_pair else scores))
 
     @where_rows_are
     def latent_mean_and_variance(self, X: Any) -> tuple[Array, Array]:
@@ -298,7 +294,7 @@ class KernelProbabilities(KernelClassifier):
     def _covariances(self, features: FeatureMatrix) -> Array:
         """Compute the covariances of raw scores: shape (n, groups, columns, columns)."""
         found = self.posterior_.covariances(features)
-        if self._form.kind == "binary" and found.shape[2] == 2:
+        if self._form.is_pair and found.shape[2] == 2:
             contrast = np.array([-1.0, 1.0])
             return np.asarray(np.einsum("c,ngcd,d->ng", contrast, found, contrast))[:, :, None, None]
         return found
@@ -341,7 +337,7 @@ class KernelProbabilities(KernelClassifier):
             If the model predicts many labels per row, or not exactly one of the limits is set.
         """
         check_is_fitted(self)
-        if self._form.kind == "labels":
+        if not self._form.has_one_class:
             raise ValueError(
                 "predict_or_reject is for one class per row, but this model predicts many labels per row."
             )
@@ -350,7 +346,7 @@ class KernelProbabilities(KernelClassifier):
         return predicted
 
     def _check_decision(self) -> None:
-        holds = {"many labels": self._form.kind == "labels", "no taxonomy": self.taxonomy_ is None}
+        holds = {"many labels": not self._form.has_one_class, "no taxonomy": self.taxonomy_ is None}
         refuse_together(self, {fact: "" for fact, is_so in holds.items() if is_so})
 
     def _starting_kernels(self, features: FeatureMatrix, seed: int) -> list[Kernel | None]:

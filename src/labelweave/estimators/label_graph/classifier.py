@@ -55,8 +55,7 @@ from labelweave.foundation.array_types import Array, RowsByLabels
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import LabelMatrix
-from labelweave.labels.label_names import costs_by_label
-from labelweave.labels.targets import weights_of_entries
+from labelweave.labels.label_names import costs_by_label, weights_of_entries
 from labelweave.model_files import storable
 from labelweave.problems import structured_margin
 from labelweave.problems.structured_margin import CliqueFeatures
@@ -275,7 +274,7 @@ class LabelGraphClassifier(LabelGraphModel):
     ) -> None:
         features, labels, weights, entries = rows.features, self._begin(rows), rows.weights, rows.entries
         weights, by_sign = self._weighted_by_class(labels, weights)
-        if by_sign is not None and self._form.kind == "binary":
+        if by_sign is not None and self._form.is_pair:
             weights = weights * entries_by_sign(labels, by_sign, None)[:, 0]
         elif by_sign is not None:
             entries = entries_by_sign(labels, by_sign, entries)
@@ -301,7 +300,7 @@ class LabelGraphClassifier(LabelGraphModel):
     def _read_costs(self, labels: LabelMatrix, entries: Any) -> tuple[LabelMatrix, RowsByLabels]:
         """Return the labels that have a weight, and the costs of errors (n, L) at all entries."""
         costs = [
-            costs_by_label(name, getattr(self, name), self.classes_[-labels.n_labels :])
+            costs_by_label(name, getattr(self, name), self._form.scored)
             for name in ("false_negative_cost", "false_positive_cost")
         ]
         table = np.where(labels.to_signs() > 0, *costs)

@@ -159,9 +159,9 @@ class LabelGraphModel(KernelClassifier):
 
     def _graph_names(self, n_labels: int) -> Array | None:
         """Return the label names of the graph; one label for two classes has the second one's name."""
-        if self._form.kind == "labels" and np.array_equal(self._form.classes, np.arange(n_labels)):
+        if not self._form.has_one_class and np.array_equal(self._form.classes, np.arange(n_labels)):
             return None
-        return np.asarray([str(name) for name in self._form.classes[-n_labels:]])
+        return np.asarray([str(name) for name in self._form.scored])
 
     def _make_inputs(
         self,
@@ -227,7 +227,7 @@ class LabelGraphModel(KernelClassifier):
 
     def _deciding_blocks(self, X: Any) -> Iterator[Array]:
         """Return the signs of the best labelings; with thresholds, or one class per row, label scores."""
-        if self._form.kind == "multiclass" or self.threshold != "auto":
+        if self._form.one_of is not None or self.threshold != "auto":
             return super()._deciding_blocks(X)
         return self._score_blocks(X, self._best_labels)
 

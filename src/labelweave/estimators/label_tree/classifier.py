@@ -39,7 +39,8 @@ from labelweave.foundation.array_types import Array
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.sklearn_compat import Interval, StrOptions
 from labelweave.labels import Taxonomy
-from labelweave.labels.targets import check_lengths, node_name
+from labelweave.labels.label_names import as_text
+from labelweave.labels.targets import check_lengths
 from labelweave.metrics.known_labels import known_labels, tags_of_model
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Named
@@ -274,7 +275,7 @@ class LabelTreeClassifier(LabelClassifier):
     def _deciding_blocks(self, X: Any) -> Iterator[Any]:
         """Score every column for ``predict``; for many labels return only the predicted ones, as CSR."""
         is_one_node = all(tree.n_nodes == 1 for tree in self.label_trees_)
-        if self._form.kind != "labels" or is_one_node:
+        if self._form.has_one_class or is_one_node:
             yield from self._score_blocks(X)
             return
         features = self._read_features(X, reset=False)
@@ -407,17 +408,16 @@ class LabelTreeClassifier(LabelClassifier):
         return float(is_reached.mean()) if truth.nnz else np.nan
 
     def _positives(self, y: Any) -> sp.csr_array:
-        if self._form.kind == "labels":
+        if not self._form.has_one_class:
             names = [str(name) for name in self.classes_]
             known, columns = known_labels(tags_of_model(y, self), names, "ignore")
             parts = known.positives.data, columns[known.positives.indices], known.positives.indptr
             return sp.csr_array(parts, shape=(len(known), len(names)))
-        own = self.classes_[1:] if self._form.kind == "binary" else self.classes_
-        place = {node_name(name): column for column, name in enumerate(own)}
-        columns = np.array([place.get(node_name(one), -1) for one in np.asarray(y)], np.int64)
+        place = {as_text(name): column for column, name in enumerate(self._form.scored)}
+        columns = np.array([place.get(as_text(one), -1) for one in np.asarray(y)], np.int64)
         rows = np.flatnonzero(columns >= 0)
         entries = np.ones(len(rows), np.int8), (rows, columns[rows])
-        return sp.csr_array(entries, shape=(len(columns), len(own)))
+        return sp.csr_array(entries, shape=(len(columns), len(self._form.scored)))
 
     def _storable_parameters(self) -> dict[str, Any]:
         parameters = super()._storable_parameters()

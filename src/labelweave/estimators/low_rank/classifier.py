@@ -443,7 +443,7 @@ class LowRankClassifier(KernelClassifier):
         if (search := self._search) is not None:
             progress: Any = settings.on_round
             learning = RidgeSearch(search, settings, progress.on_search)
-            kernel, alpha, learned = learning.run(features, data, kernel, self._form.kind)
+            kernel, alpha, learned = learning.run(features, data, kernel, self._form)
             settings = replace(settings, alpha=alpha)
         if learned is not None and kernel is not None:
             self.kernel_ = kernel

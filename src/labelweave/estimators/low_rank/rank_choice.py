@@ -205,7 +205,7 @@ class RankChoice:
         n_rows = len(data.labels)
         if n_rows < 2:
             raise ValueError(f"Cross-validation needs at least 2 rows, but X has {n_rows}.")
-        targets = labels_to_split(data.labels, self.model._form.kind, cv)
+        targets = labels_to_split(data.labels, self.model._form, cv)
         return held_out_rows(cv, np.arange(n_rows), targets, seed)
 
     def _make_score(

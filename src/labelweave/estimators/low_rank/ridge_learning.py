@@ -21,6 +21,7 @@ from labelweave.features import FeatureMatrix, Kernel
 from labelweave.features.gram import Gram, choose_gram
 from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
+from labelweave.labels.targets import TargetForm
 from labelweave.problems.hyperparameters.priors import PriorFamily
 from labelweave.problems.hyperparameters.ridge_cross_validation import (
     FoldedRidge,
@@ -70,7 +71,7 @@ class RidgeSearch:
     on_search: Callable[[SearchRecord], bool]
 
     def run(
-        self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, kind: str
+        self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, form: TargetForm
     ) -> tuple[Kernel | None, float, LearnedParameters | None]:
         """Return the kernel, lambda and the status of the search; None if there were too few rows for one.
 
@@ -78,7 +79,7 @@ class RidgeSearch:
         kernel: the initial kernel; None for a precomputed kernel matrix.
         """
         settings, n_labels = self.settings, rows.labels.n_labels
-        data, held_out = self._drawn(features, rows, kernel, kind)
+        data, held_out = self._drawn(features, rows, kernel, form)
         if data is None:
             return kernel, settings.alpha, None
         assert data.signs is not None, "rows have labels"
@@ -95,7 +96,7 @@ class RidgeSearch:
         return family.kernel_at(theta), family.values(theta)["alpha"], learned
 
     def _drawn(
-        self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, kind: str
+        self, features: FeatureMatrix, rows: LowRankData, kernel: Kernel | None, form: TargetForm
     ) -> tuple[LikelihoodData | None, Array]:
         labels, seed, cv = rows.labels, self.settings.seed, reusable_splits(self.search.cv)
         n_observed = np.diff(labels.observed.indptr) if labels.observed is not None else np.ones(len(labels))
@@ -103,7 +104,7 @@ class RidgeSearch:
         if len(candidates) < 2:
             return None, np.empty((0, 0), bool)
         chosen = drawn_blocks(candidates, self.search.learning_rows, 1, seed)[0]
-        held_out = held_out_rows(cv, chosen, labels_to_split(labels, kind, cv), seed)
+        held_out = held_out_rows(cv, chosen, labels_to_split(labels, form, cv), seed)
         part = features.rows(chosen)
         if kernel is None:
             table = part.data.toarray() if part.is_sparse else part.data
@@ -125,18 +126,18 @@ class RidgeSearch:
         return weights if rows.factors is None else weights * rows.factors.of_table(is_positive)
 
 
-def labels_to_split(labels: LabelMatrix, kind: str, cv: Any) -> Array | LabelMatrix:
+def labels_to_split(labels: LabelMatrix, form: TargetForm, cv: Any) -> Array | LabelMatrix:
     """Return what rows may be stratified by; given splits need no labels.
 
     Returns (n,): the labels as they are, for a number of folds; else classes, or labels with NaN where
         unobserved.
     """
-    if kind == "labels" and (cv is None or isinstance(cv, Integral)):
+    if not form.has_one_class and (cv is None or isinstance(cv, Integral)):
         return labels
     if not hasattr(cv, "split"):
         return np.zeros(len(labels))
     table = labels.positives.toarray()
-    if kind == "multiclass":
+    if form.one_of is not None:
         return np.asarray(table.argmax(axis=1))
     if labels.n_labels == 1:
         return np.asarray(table[:, 0])

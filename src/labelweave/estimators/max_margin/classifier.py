@@ -50,8 +50,7 @@ from labelweave.foundation.sklearn_compat import StrOptions
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean
 from labelweave.labels.covariance import WeightedCovariance
 from labelweave.labels.covariance.base import read_covariances
-from labelweave.labels.label_names import costs_by_label
-from labelweave.labels.targets import read_entry_weights, weights_of_entries
+from labelweave.labels.label_names import costs_by_label, read_entry_weights, weights_of_entries
 from labelweave.model_files import storable
 from labelweave.model_files.schema import MEASURED, Field, Items, Maybe, Named, Optional
 from labelweave.problems import MarginData
@@ -441,7 +440,7 @@ class MaxMarginClassifier(KernelClassifier):
 
     def _margins(self, n_labels: int, mean: LabelMean | None, labels: LabelMatrix | None = None) -> Array:
         """Read the costs of labels, (2, L), or of the entries of the ``labels``, (2, n, L)."""
-        names, kinds = self.classes_[-n_labels:], ("false_negative_cost", "false_positive_cost")
+        names, kinds = self._form.scored, ("false_negative_cost", "false_positive_cost")
         costs: list[Array] = []
         for kind in kinds:
             cost = getattr(self, kind)

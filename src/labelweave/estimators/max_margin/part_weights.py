@@ -239,8 +239,8 @@ def learn_margins(
     )
     surrogate._outer_journal = journal.part("surrogate")
     names = labels.names
-    if model._form.kind != "labels":
-        names = np.array([str(name) for name in model.classes_[-labels.n_labels :]])
+    if model._form.has_one_class:
+        names = np.array([str(name) for name in model._form.scored])
     # the weights of entries include the flip probabilities
     surrogate.fit(features.data, LabelMatrix(labels.positives, labels.observed, names), *weights)
     (term,) = surrogate.prior_.terms

@@ -71,7 +71,8 @@ from labelweave.foundation.sklearn_compat import (
     _num_samples,
 )
 from labelweave.labels import LabelCovariance
-from labelweave.labels.targets import TargetForm, has_many_labels, node_name, read_targets
+from labelweave.labels.label_names import as_text
+from labelweave.labels.targets import TargetForm, has_many_labels, read_targets
 from labelweave.model_files import ModelFileError, storable
 from labelweave.model_files.schema import MEASURED, Field, Made, Number, Numbers, Optional, Record, Sizes
 from labelweave.splits.splitters import take_rows
@@ -249,8 +250,8 @@ class ZeroShotClassifier(CallbackSupportMixin, ClassifierMixin, MetaEstimatorMix
         prior = read_class_prior(self.class_prior, self.classes_)
         self._vectors = None if vectors is None else ClassVectors(vectors, self.classes_)
         is_named = groups is not None and (names is not None or hasattr(signatures, "columns"))
-        seen = set(map(node_name, groups.tolist())) if is_named else set()
-        self.seen_ = np.array([node_name(name) in seen for name in self.classes_.tolist()], bool)
+        seen = set(map(as_text, groups.tolist())) if is_named else set()
+        self.seen_ = np.array([as_text(name) in seen for name in self.classes_.tolist()], bool)
         if self._form.container == "tags":
             y = labels  # whose parts keep all tags as columns
         given = TrainingRows(X, y if hasattr(y, "shape") else np.asarray(y), weights, groups)

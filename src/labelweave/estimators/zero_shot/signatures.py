@@ -38,8 +38,8 @@ from labelweave.foundation.arrays import Workers
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import LabelCovariance, LabelMatrix
 from labelweave.labels.covariance.sources import checked_class_weights, in_class_order
-from labelweave.labels.label_names import typed
-from labelweave.labels.targets import node_name, read_classes
+from labelweave.labels.label_names import as_text, typed
+from labelweave.labels.targets import read_classes
 from labelweave.model_files import storable
 from labelweave.model_files.schema import FLAG, Made, Maybe, Number, Numbers, Sizes, Texts, refuse
 from labelweave.splits.splitters import take_rows
@@ -72,8 +72,7 @@ class SignatureScorer(Scorer):
     temperature_: float
 
     def takes(self, n_features: int) -> bool:
-        form = self.estimator_._form
-        columns = 1 if form.kind == "binary" else len(form.classes)
+        columns = len(self.estimator_._form.scored)
         return bool(self.estimator_.n_features_in_ == n_features and columns == len(self.mean_scores_))
 
     def scores(self, features: Any) -> Array:
@@ -119,8 +118,8 @@ class ClassVectors:
     classes: Array
 
     def of(self, classes: Array) -> Array:
-        place = {node_name(name): row for row, name in enumerate(self.classes.tolist())}
-        return self.table[[place[node_name(name)] for name in classes.tolist()]]
+        place = {as_text(name): row for row, name in enumerate(self.classes.tolist())}
+        return self.table[[place[as_text(name)] for name in classes.tolist()]]
 
     def fit(self, estimator: Any, rows: TrainingRows, couple: bool) -> VectorMap:
         """Fit to the vectors of the rows if the estimator is a regressor, else to their classes."""
@@ -199,14 +198,14 @@ def attributes_of_classes(signatures: Any, y: Any) -> tuple[Any, Any, Array, Arr
         table = np.eye(len(targets.classes))
         return table[targets.codes], table, targets.classes, targets.classes[targets.codes]
     names = class_names(signatures)
-    place = {node_name(name): row for row, name in enumerate(names.tolist())}
-    strangers = [name for name in targets.classes.tolist() if node_name(name) not in place]
+    place = {as_text(name): row for row, name in enumerate(names.tolist())}
+    strangers = [name for name in targets.classes.tolist() if as_text(name) not in place]
     if strangers:
         raise ValueError(
             f"The class {strangers[0]!r} of y has no signature; pass a DataFrame with one row per class, or "
             "attributes as y."
         )
-    rows = np.array([place[node_name(name)] for name in targets.classes.tolist()])[targets.codes]
+    rows = np.array([place[as_text(name)] for name in targets.classes.tolist()])[targets.codes]
     return take_rows(signatures, rows), signatures, names, names[rows]
 
 
@@ -216,7 +215,7 @@ def class_names(signatures: Any) -> Array:
     if index is None:
         return np.arange(_num_samples(signatures))
     names, once = typed(np.asarray(index)), set[str]()
-    for name in map(node_name, names.tolist()):
+    for name in map(as_text, names.tolist()):
         if name in once:
             raise ValueError(f"signatures has the class {name!r} more than once; pass one row per class.")
         once.add(name)

@@ -17,8 +17,7 @@ from labelweave.estimators.journal import read_weights
 from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import LabelMatrix
-from labelweave.labels.label_names import typed, unknown_entries
-from labelweave.labels.targets import node_name
+from labelweave.labels.label_names import as_text, typed, unknown_entries
 from labelweave.splits.splitters import take_rows
 
 _LOG_TEMPERATURES = (-7.0, 5.0)  # for evidence of unit spread
@@ -227,8 +226,8 @@ def prior_levels(prior: Array, classes: Array, seen: Array, groups: PerRow) -> t
     possible = [kind & (prior > 0) for kind in (seen, ~seen)]
     means = [float(logs[kind].mean()) if kind.any() else 0.0 for kind in possible]
     levels = np.where(prior > 0, logs - means[0], 0.0)
-    of_name = {node_name(name): level for name, level in zip(classes.tolist(), levels, strict=True)}
-    of_rows = [of_name.get(node_name(name), 0.0) for name in np.unique(groups).tolist()]
+    of_name = {as_text(name): level for name, level in zip(classes.tolist(), levels, strict=True)}
+    of_rows = [of_name.get(as_text(name), 0.0) for name in np.unique(groups).tolist()]
     return np.array(of_rows), means[0] - means[1]
 
 
