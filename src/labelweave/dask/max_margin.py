@@ -23,9 +23,8 @@ from labelweave.estimators import MaxMarginClassifier
 from labelweave.estimators.entry_weights import class_factors
 from labelweave.estimators.held_out import tolerance_of_part
 from labelweave.estimators.journal import Journal, data_fingerprint
-from labelweave.estimators.max_margin.fit import MarginSettings
+from labelweave.estimators.max_margin.fit import MarginSettings, choose_precision
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
-from labelweave.estimators.max_margin.solver_choice import choose_precision
 from labelweave.estimators.scorers import LinearScorer
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.arguments import ParameterError

@@ -321,7 +321,8 @@ def has_many_labels(y: Any) -> bool:
     y = tags_read(y, warns=False)
     if isinstance(y, ClassProbabilities):
         return False
-    if isinstance(y, (LabelMatrix, TagRows)) or sp.issparse(y) or is_frame(y):
+    is_table = not is_plain_array(y) and is_frame(y)
+    if is_table or isinstance(y, (LabelMatrix, TagRows)) or sp.issparse(y):
         return True
     try:
         y = np.asarray(unmasked(y))
@@ -338,7 +339,7 @@ def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
     unobserved = tuple(np.flatnonzero(labels.observed_counts() == 0).tolist())
     container: Literal["array", "sparse", "frame", "tags"] = "array"
     frame, negative = None, 0
-    if is_frame(y):
+    if not is_plain_array(y) and is_frame(y):
         container, frame = "frame", FrameForm.of(y)
     if labels.class_columns is not None:
         labels.class_columns.require_classes()

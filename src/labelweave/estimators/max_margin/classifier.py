@@ -21,8 +21,14 @@ from labelweave.estimators.added_labels import add_labels, widened_covariance
 from labelweave.estimators.entry_weights import entries_by_sign, sure_weights
 from labelweave.estimators.journal import FitArguments, FitProgress, Journal
 from labelweave.estimators.kernel_classifier import SEARCHED, HyperparameterSearch, KernelClassifier
-from labelweave.estimators.max_margin import solver_choice
-from labelweave.estimators.max_margin.fit import DualVariables, MarginFit, MarginSettings, MarginTask
+from labelweave.estimators.max_margin.fit import (
+    FACTORIZATIONS,
+    SOLVERS,
+    DualVariables,
+    MarginFit,
+    MarginSettings,
+    MarginTask,
+)
 from labelweave.estimators.max_margin.kernel_factor import KernelFactor, kernel_factor
 from labelweave.estimators.parameters import (
     COVARIANCE,
@@ -249,7 +255,7 @@ class MaxMarginClassifier(KernelClassifier):
         "hyperparameters": SEARCHED,
         "kernel": [*SHARED["kernel"], list, tuple],
         "label_covariance": [*SHARED["label_covariance"], *LEARNED_COVARIANCE, list, tuple],
-        "solver": [StrOptions(set(solver_choice.SOLVERS)), Solver],
+        "solver": [StrOptions(set(SOLVERS)), Solver],
         "dtype": [StrOptions({"auto", "float32", "float64"})],
         "prune": [StrOptions({"off", "certified", "small"}), POSITIVE],
     }
@@ -363,7 +369,7 @@ class MaxMarginClassifier(KernelClassifier):
         return fitted.result
 
     def _settings(self, progress: FitProgress, journal: Journal) -> MarginSettings:
-        is_named = isinstance(self.solver, str) and self.solver in solver_choice.FACTORIZATIONS
+        is_named = isinstance(self.solver, str) and self.solver in FACTORIZATIONS
         return MarginSettings(
             solver="alternating_directions" if is_named else self.solver,
             tol=self.tol,
