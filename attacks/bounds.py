@@ -27,11 +27,11 @@ from benchmarks.frame import command, flag
 from numba.core.registry import CPUDispatcher
 
 import labelweave as lw
+import labelweave.postprocessing.map as map_inference
 from attacks.world import World
 from labelweave import LabelCovariance, noise, postprocessing, splits
 from labelweave.foundation import loops as compiled
 from labelweave.foundation.loops.sparse_products import WIDTH, cut_rows, multiply_table, sample_dots
-from labelweave.postprocessing.map import map_inference
 
 _PROCESSES = 2  # compilation takes nearly all of the time
 

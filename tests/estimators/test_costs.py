@@ -17,8 +17,7 @@ from labelweave.estimators.max_margin import fit
 from labelweave.features.gram import choose
 from labelweave.foundation import costs
 from labelweave.labels import CliqueGraph
-from labelweave.postprocessing.map import MapInference
-from labelweave.postprocessing.map.plan import component_orders, expected_seconds
+from labelweave.postprocessing.map import MapInference, component_orders, expected_seconds
 from labelweave.problems import make_gram_margins
 
 

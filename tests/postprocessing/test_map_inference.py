@@ -7,12 +7,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
+import labelweave.postprocessing.map as map_inference
 from labelweave.foundation.arrays import Workers
 from labelweave.foundation.loops.map.arrays import Limits, allocate_workspace
 from labelweave.foundation.loops.map.solve import solve_one
 from labelweave.labels.clique_graph import CliqueGraph
-from labelweave.postprocessing.map import MapInference, plan
-from labelweave.postprocessing.map.plan import component_orders, expected_seconds
+from labelweave.postprocessing.map import MapInference, component_orders, expected_seconds
 from reference import map_twin
 
 _WIDTH, _STATES = 6, 256
@@ -314,7 +314,9 @@ def test_the_time_that_is_expected_counts_tables_and_nodes():
     graph = CliqueGraph(6, [(0, 1), (1, 2), (3, 4)])
     eliminated = expected_seconds(graph, component_orders(graph, 12), 1000)
     # a path of three labels: tables of 4, 4 and 2 states; a pair: 4 and 2
-    assert eliminated == pytest.approx(plan._SECONDS_A_STATE * (4 + 4 + 2 + 4 + 2))
+    assert eliminated == pytest.approx(map_inference._SECONDS_A_STATE * (4 + 4 + 2 + 4 + 2))
     searched = expected_seconds(graph, component_orders(graph, 0), 1000)
-    assert searched == pytest.approx(plan._SECONDS_A_CLIQUE * (2 * 2 + 1 * 2 ** (2 / 3)))
-    assert expected_seconds(graph, component_orders(graph, 0), 1) == pytest.approx(plan._SECONDS_A_CLIQUE * 3)
+    assert searched == pytest.approx(map_inference._SECONDS_A_CLIQUE * (2 * 2 + 1 * 2 ** (2 / 3)))
+    assert expected_seconds(graph, component_orders(graph, 0), 1) == pytest.approx(
+        map_inference._SECONDS_A_CLIQUE * 3
+    )

@@ -13,7 +13,7 @@ from labelweave.foundation.arrays import panels
 from labelweave.foundation.costs import warn_of_memory, warn_of_time
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.labels.clique_graph.chow_liu import chow_liu
-from labelweave.postprocessing.map.plan import component_orders, expected_seconds
+from labelweave.postprocessing.map import component_orders, expected_seconds
 from labelweave.solvers.clique_generation import Cliques
 
 GRAPHS = ("learn", "chow-liu", "full", "none")
