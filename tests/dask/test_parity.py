@@ -95,7 +95,7 @@ def test_labels_by_probability(client, apart, name):
     [
         ({"entry_weight": -np.ones((90, 5))}, "Partition 0: entry_weight at row 0, label 0 is -1"),
         ({"entry_weight": np.ones((90, 4))}, "Partition 0: entry_weight has shape"),
-        ({"sample_weight": np.zeros(90)}, "sample_weight is 0 in every row"),
+        ({"sample_weight": np.zeros(90)}, "sample_weight is zero in every row"),
     ],
 )
 def test_weights_that_make_no_sense_are_refused(client, given, said):

@@ -11,14 +11,14 @@ from labelweave import BinaryRelevance, CalibratedLabelClassifier, LabelMatrix, 
 from labelweave.decisions import label_scores
 from labelweave.decisions.label_scores import row_blocks
 from labelweave.estimators import kernel_classifier
-from labelweave.estimators.journal import Journal, refuse_no_weight
+from labelweave.estimators.journal import Journal
 from labelweave.estimators.kernel_classifier import choose_scaling
 from labelweave.estimators.label_graph import inputs
 from labelweave.estimators.label_graph.inputs import learned_width, out_of_fold_ridge
 from labelweave.estimators.low_rank.ridge_learning import RidgeSearch
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
 from labelweave.features.feature_matrix import column_means, filled
-from labelweave.foundation.arrays import Workers
+from labelweave.foundation.arrays import Workers, read_row_weights
 from labelweave.labels.targets import TargetForm
 from labelweave.model_files import ModelFileError
 from labelweave.problems.label_entries import EntryWeights
@@ -51,15 +51,26 @@ def test_flags_may_be_flags_and_the_log_a_number():
 @pytest.mark.parametrize(
     ("weights", "words"),
     [
-        ([1.0, np.inf], "is not finite"),
-        ([1.0, 1e300], "at row 1 is 1e[+]300; weights must be at most"),
-        ([0.0, 0.0], "is 0 in every row"),
+        ([1.0, np.inf], "at row 1 is inf; pass numbers from 0 to 1e[+]100"),
+        ([1.0, 1e300], "at row 1 is 1e[+]300; pass numbers from 0 to"),
+        ([-1.0, 1.0], "at row 0 is -1; pass numbers from 0 to"),
+        ([np.nan, 1.0], "at row 0 is nan; pass numbers from 0 to"),
+        ([0.0, 0.0], "is zero in every row"),
+        ([1.0], r"has shape [(]1,[)], but there are 2 rows; pass one weight per row"),
+        (["a", "b"], "has entries that are not numbers"),
     ],
 )
 def test_weights_that_no_fit_can_have(weights, words):
     with pytest.raises(ValueError, match=f"sample_weight {words}"):
-        refuse_no_weight(np.array(weights))
-    refuse_no_weight(np.array([0.0, 1.0]))
+        read_row_weights(weights, 2)
+
+
+def test_weights_of_rows_are_numbers_of_any_type():
+    for given in ([0, 1], [0.0, 1.0], np.array([False, True]), np.float16([0, 1])):
+        np.testing.assert_array_equal(read_row_weights(given, 2), [0.0, 1.0], strict=True)
+    assert read_row_weights(np.float32([0, 1]), 2, dtype=None).dtype == np.float32
+    assert read_row_weights([0, 0], 2, may_vanish=True).tolist() == [0.0, 0.0]
+    assert read_row_weights(None, 2).tolist() == read_row_weights(1, 2).tolist() == [1.0, 1.0]
 
 
 def test_the_scale_of_features_is_chosen_by_a_part_of_rows_and_labels(monkeypatch):

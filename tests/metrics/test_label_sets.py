@@ -143,7 +143,7 @@ def test_stored_zeros_of_a_sparse_prediction_are_negative():
         ([[1, 0]], [[0.3, 0]], {}, "Y_pred cannot be read. Y at row 0, label 0 is 0.3"),
         ([[1, 0]], [["b"]], {}, "lists of tags but Y_true has no label names"),
         ([[1, 0]], [[1, 0]], {"zero_division": 0.5}, "zero_division is 0.5"),
-        ([[1, 0]], [[1, 0]], {"sample_weight": [-1]}, "sample_weight at row 0 is -1.0"),
+        ([[1, 0]], [[1, 0]], {"sample_weight": [-1]}, "sample_weight at row 0 is -1;"),
     ],
 )
 def test_bad_input_is_named(Y_true, Y_pred, options, message):

@@ -234,8 +234,8 @@ def test_adjacent_numbers_are_told_apart():
         ({"scores": [[np.nan, 1]] * 3}, "scores at row 0, label 'a' is nan; pass finite numbers"),
         ({"scores": [[1, 1]] * 2}, r"scores have shape \(2, 2\) but the labels have shape \(3, 2\)"),
         ({"scores": [["x", "y"]] * 3}, "pass numbers of shape"),
-        ({"sample_weight": [1, 1]}, r"sample_weight has shape \(2,\) but there are 3 rows"),
-        ({"sample_weight": [1, -1, 1]}, "sample_weight at row 1 is -1.0"),
+        ({"sample_weight": [1, 1]}, r"sample_weight has shape \(2,\), but there are 3 rows"),
+        ({"sample_weight": [1, -1, 1]}, "sample_weight at row 1 is -1;"),
     ],
 )
 def test_nonsense_is_refused_in_one_sentence(arguments, message):

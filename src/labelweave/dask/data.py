@@ -35,9 +35,9 @@ from labelweave.dask.rows import (
 from labelweave.dask.tasks import Common
 from labelweave.dask.waiting import gathered, wait_for_some
 from labelweave.estimators.entry_weights import RATES_OF_CLASSES, rates_by
-from labelweave.estimators.journal import refuse_no_weight
 from labelweave.foundation.arguments import ParameterError
 from labelweave.foundation.array_types import Array, RowsByLabels
+from labelweave.foundation.arrays import read_row_weights
 from labelweave.foundation.frames import FrameForm
 from labelweave.foundation.loops import WIDTH
 from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
@@ -222,7 +222,7 @@ def read(
     if known[0] is None:
         _refuse_inner_nodes(form.classes, reader)
     counts: Counts = _counted(client, rows, form) if known[0] is None else in_tree_order(known)
-    refuse_no_weight(np.array([facts.largest_weight for facts in facts]))
+    read_row_weights([facts.largest_weight for facts in facts], len(facts))
     _refuse_unobserved(counts, facts[0].label_names, is_related=reader._relates_labels)
     if not form.has_one_class:
         form = replace(form, unobserved=tuple(np.flatnonzero(counts.observed == 0).tolist()))

@@ -21,7 +21,7 @@ from labelweave.estimators.journal import data_fingerprint
 from labelweave.estimators.seen_rows import SeenRows
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array, RowsByLabels
-from labelweave.foundation.arrays import numbers_of, unmasked
+from labelweave.foundation.arrays import read_row_weights, unmasked
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.class_probabilities import is_missing
@@ -239,7 +239,7 @@ def read_rows(reader: Any, X: Any, y: Any, weight: Any, entry_weight: Any) -> Re
     has_labels = has_many_labels(y)
     targets: Any = free_labels(LabelMatrix.from_any(y)) if has_labels else _classes(y)
     check_lengths(len(features), len(targets))
-    weights = np.ones(len(features)) if weight is None else _weights(weight, len(features))
+    weights = read_row_weights(weight, len(features), may_vanish=True)
     entries = None if entry_weight is None else _entries(entry_weight, targets)
     form = label_form(y, targets) if has_labels else None
     rows: ReadRows = aligned(ReadRows(in_memory_or_file(features), targets, weights, form, entries))
@@ -316,17 +316,6 @@ def _entries(entry_weight: Any, targets: Any) -> Any:
         return read_entry_weights(entry_weight, targets)
     width = entry_weight.shape[1] if getattr(entry_weight, "ndim", 0) == 2 else 1
     return read_entry_weights(entry_weight, LabelMatrix(sp.csr_array((len(targets), width), dtype=np.int8)))
-
-
-def _weights(given: Any, n_rows: int) -> Array:
-    weights = numbers_of(given, "sample_weight").astype(np.float64)
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape}; pass one number for each of {n_rows} rows."
-        )
-    if not np.isfinite(weights).all() or (weights < 0).any():
-        raise ValueError("sample_weight has an entry that is negative or not finite; pass numbers >= 0.")
-    return weights
 
 
 @dataclass(frozen=True)

@@ -23,14 +23,13 @@ from labelweave.estimators.journal import (
     Journal,
     data_fingerprint,
     meta_fit_method,
-    read_weights,
 )
 from labelweave.estimators.label_predictions import LabelPredictions
 from labelweave.estimators.parameters import Parameters, refuse_together
 from labelweave.estimators.stored_form import FORM, check_columns
 from labelweave.estimators.table_model import TableModel
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.arrays import check_sparse, unmasked
+from labelweave.foundation.arrays import check_sparse, read_row_weights, unmasked
 from labelweave.foundation.frames import FrameForm, library_of
 from labelweave.foundation.sklearn_compat import (
     CallbackSupportMixin,
@@ -137,9 +136,7 @@ class DecisionClassifier(MetaEstimatorMixin, CallbackSupportMixin, LabelPredicti
         labels, classes = self._keep_targets(labels, form)
         if form.container == "tags":
             y = labels  # so that splits keep all tags
-        weights, column = sample_weight, np.zeros((len(labels), 1))
-        if weights is not None:
-            weights = read_weights(weights, column)
+        weights = None if sample_weight is None else read_row_weights(sample_weight, len(labels))
         return TrainingRows(X, y, labels, weights, classes)
 
     def _keep_targets(self, labels: LabelMatrix, form: TargetForm) -> tuple[LabelMatrix, Array | None]:

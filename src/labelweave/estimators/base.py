@@ -19,7 +19,6 @@ from labelweave.estimators.journal import (
     Journal,
     data_fingerprint,
     fit_method,
-    read_weights,
     warn_of_end,
 )
 from labelweave.estimators.label_predictions import LabelPredictions
@@ -31,7 +30,14 @@ from labelweave.features import FeatureMatrix, FeatureScaling
 from labelweave.features.feature_matrix import LARGEST_FEATURE, filled, first_text, refuse_times
 from labelweave.foundation.arguments import ParameterError, shown
 from labelweave.foundation.array_types import Array, Floats
-from labelweave.foundation.arrays import HOME, checked_csr, panels, refuse_lazy, unmasked
+from labelweave.foundation.arrays import (
+    HOME,
+    checked_csr,
+    panels,
+    read_row_weights,
+    refuse_lazy,
+    unmasked,
+)
 from labelweave.foundation.config import BUDGET, USUAL_BUDGET
 from labelweave.foundation.frames import first_entry_of_no_number, is_frame, with_vectors_as_rows
 from labelweave.foundation.sklearn_compat import (
@@ -320,7 +326,7 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
         return features if scaling is None else scaling(features)
 
     def _row_weights(self, sample_weight: Any, features: FeatureMatrix) -> Array:
-        return np.asarray(read_weights(sample_weight, features.data, self._weight_type))
+        return read_row_weights(sample_weight, len(features), dtype=self._weight_type)
 
     def _corrected(self, labels: LabelMatrix) -> LabelMatrix:
         """Replace labels by targets that correct for known flip rates."""

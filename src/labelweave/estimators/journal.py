@@ -29,13 +29,11 @@ from labelweave import model_files
 from labelweave.estimators.parameters import refuse_at_home
 from labelweave.foundation import config
 from labelweave.foundation.arguments import ParameterMessage
-from labelweave.foundation.array_types import Array, PerRow
-from labelweave.foundation.arrays import Workers, is_collection, numbers_of, refuse_lazy
+from labelweave.foundation.arrays import Workers, is_collection, refuse_lazy
 from labelweave.foundation.arrays.homes import called_where_x_is
 from labelweave.foundation.arrays.linear_algebra import is_foreign
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import (
-    _check_sample_weight,
     _fit_context,
     callbacks_of,
     with_callbacks,
@@ -230,7 +228,6 @@ def data_fingerprint(*values: Any) -> str:
 
 
 _STEPS_A_DECADE = 10
-_LARGEST_WEIGHT = 1e100  # of a row: products of two stay finite
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 Model = Callable[[], Any] | None  # makes the model fitted so far, where a callback needs it
@@ -242,28 +239,6 @@ class FitArguments(NamedTuple):
     X: Any
     y: Any
     sample_weight: Any = None
-
-
-def read_weights(sample_weight: Any, rows: Any, dtype: Any = np.float64) -> PerRow:
-    """Read the weights of rows, any table of as many, by default ones; see :func:`refuse_no_weight`."""
-    given = None if sample_weight is None else numbers_of(sample_weight, "sample_weight")
-    weights: PerRow = _check_sample_weight(given, rows, dtype=dtype, ensure_non_negative=True)
-    refuse_no_weight(weights)
-    return weights
-
-
-def refuse_no_weight(weights: Array) -> None:
-    """Reject row weights that are all 0, infinite, or so large that objectives overflow."""
-    if not np.isfinite(weights).all():
-        raise ValueError("sample_weight is not finite; pass finite numbers >= 0.")
-    largest = weights.max(initial=0.0)
-    if largest > _LARGEST_WEIGHT:
-        raise ValueError(
-            f"sample_weight at row {weights.argmax()} is {largest:g}; weights must be at most "
-            f"{_LARGEST_WEIGHT:g}."
-        )
-    if not (weights > 0).any():
-        raise ValueError("sample_weight is 0 in every row; at least one row must have a positive weight.")
 
 
 class _Metadata(dict[str, Any]):

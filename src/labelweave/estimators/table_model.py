@@ -22,9 +22,9 @@ from labelweave.estimators.kernel_classifier import drawn_rows
 from labelweave.estimators.parameters import keep_parameters
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array, PerRow, RowsByClasses, RowsByLabels, RowsByRows
-from labelweave.foundation.arrays import refuse_lazy
+from labelweave.foundation.arrays import read_row_weights, refuse_lazy
 from labelweave.foundation.frames import as_pandas, is_frame
-from labelweave.foundation.sklearn_compat import HasMethods, StrOptions, _check_sample_weight, _fit_context
+from labelweave.foundation.sklearn_compat import HasMethods, StrOptions, _fit_context
 from labelweave.foundation.views import html_with_facts
 from labelweave.labels import LabelMatrix
 from labelweave.labels.targets import check_lengths, read_targets
@@ -55,7 +55,7 @@ def with_encoder_weight(
         warnings.simplefilter("ignore")  # the fit reads them again
         labels, _ = read_targets(y)
     check_lengths(X.shape[0], len(labels))
-    kept = np.flatnonzero(_check_sample_weight(sample_weight, X) > 0)
+    kept = np.flatnonzero(read_row_weights(sample_weight, X.shape[0], may_vanish=True))
     if not len(kept):
         return X  # which the fit rejects
     rows = kept[drawn_rows(len(kept), _MOST_ROWS)]

@@ -26,7 +26,6 @@ from sklearn.utils._param_validation import Options as Options
 from sklearn.utils._param_validation import StrOptions as StrOptions
 from sklearn.utils._param_validation import validate_parameter_constraints as validate_parameter_constraints
 from sklearn.utils.metaestimators import _safe_split as _safe_split
-from sklearn.utils.validation import _check_sample_weight as _check_sample_weight
 from sklearn.utils.validation import _num_samples as _num_samples
 
 from labelweave.foundation.arguments import ParameterMessage

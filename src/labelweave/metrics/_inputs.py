@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.foundation.array_types import Array, Floats
-from labelweave.foundation.arrays import checked_csr, numbers_of, panels
+from labelweave.foundation.arrays import checked_csr, numbers_of, panels, read_row_weights
 from labelweave.foundation.frames import column_labels
 from labelweave.labels import LabelMatrix
 from labelweave.labels.tags import tag_rows, tags_of_either
@@ -24,6 +24,7 @@ Scores: TypeAlias = Any
 
 # entries per block, which keeps the temporaries of a block under about 100 MB
 BLOCK_ENTRIES = 2**20
+LARGEST = np.finfo(np.float64).max
 _WITHOUT_GAPS = 2.0**53  # integers below it are exact in float64
 
 
@@ -100,26 +101,8 @@ def read_weights(sample_weight: Any | None, targets: Sized) -> Floats:
 
     The largest is then from 1 to 2, so that no sum or product overflows or underflows; ratios stay exact.
     """
-    weights = read_raw_weights(sample_weight, targets)
+    weights = read_row_weights(sample_weight, len(targets), most=LARGEST)
     return np.asarray(np.ldexp(weights, 1 - np.frexp(weights.max(initial=0))[1]))
-
-
-def read_raw_weights(sample_weight: Any | None, targets: Sized) -> Floats:
-    if sample_weight is None:
-        return np.ones(len(targets))
-    weights: Floats = numbers_of(sample_weight, "sample_weight").astype(np.float64)
-    if weights.shape != (len(targets),):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape} but Y_true has {len(targets)} rows; "
-            "pass one weight per row."
-        )
-    bad = ~np.isfinite(weights) | (weights < 0)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(f"sample_weight at row {row} is {weights[row]}; pass finite, non-negative weights.")
-    if not weights.any():
-        raise ValueError("sample_weight is zero in every row; pass at least one positive weight.")
-    return weights
 
 
 def check_k(k: Any, targets: LabelMatrix) -> int:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Floats
-from labelweave.foundation.arrays import numbers_of, ratios
+from labelweave.foundation.arrays import numbers_of, ratios, read_row_weights
 from labelweave.labels import Taxonomy
 from labelweave.metrics import _inputs
 from labelweave.metrics._nodes import NodeScores, NodeSets, all_nodes
@@ -361,7 +361,7 @@ def depth_table(
         sets = NodeSets(scored.graph, scored.targets, found)
     else:
         sets = NodeSets.read(Y_true, Y_pred, taxonomy)
-    weights = _inputs.read_raw_weights(sample_weight, sets.targets)
+    weights = read_row_weights(sample_weight, len(sets.targets), most=_inputs.LARGEST)
     depths, table = sets.graph._depths, dict[int, dict[str, float]]()
     for depth in np.unique(depths).tolist():
         columns = np.flatnonzero(depths == depth)

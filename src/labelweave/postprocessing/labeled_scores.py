@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from labelweave.foundation.array_types import Array, PerLabel, PerRow, RowsByLabels
-from labelweave.foundation.arrays import numbers_of, panels
+from labelweave.foundation.arrays import numbers_of, panels, read_row_weights
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import columns_by_name
 from labelweave.labels.label_tables import shown_name
 
 BLOCK_ENTRIES = 2**20
-_LARGEST_WEIGHT = 1e100
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ def read_labeled_scores(labels: Any, scores: Any, sample_weight: Any = None) -> 
     if not table.size:
         what = "rows" if not len(truth) else "labels"
         raise ValueError(f"There are no {what} to choose from; pass at least one.")
-    return LabeledScores(truth, table, _read_weights(sample_weight, len(truth)))
+    return LabeledScores(truth, table, read_row_weights(sample_weight, len(truth), may_vanish=True))
 
 
 def read_score_table(scores: Any, names: Any = None) -> RowsByLabels:
@@ -156,20 +155,3 @@ def read_score_table(scores: Any, names: Any = None) -> RowsByLabels:
             "finite numbers."
         )
     return table
-
-
-def _read_weights(sample_weight: Any, n_rows: int) -> Array:
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weights = numbers_of(sample_weight, "sample_weight").astype(np.float64)
-    if weights.shape != (n_rows,):
-        raise ValueError(
-            f"sample_weight has shape {weights.shape} but there are {n_rows} rows; pass one weight per row."
-        )
-    bad = np.flatnonzero(~((weights <= _LARGEST_WEIGHT) & (weights >= 0)))
-    if len(bad):
-        raise ValueError(
-            f"sample_weight at row {bad[0]} is {weights[bad[0]]}; pass weights from 0 to "
-            f"{_LARGEST_WEIGHT:g}, so that sums of losses stay finite."
-        )
-    return weights

@@ -13,8 +13,8 @@ from scipy.special import log_softmax
 from sklearn.model_selection import KFold
 from sklearn.utils.validation import has_fit_parameter
 
-from labelweave.estimators.journal import read_weights
 from labelweave.foundation.array_types import Array, PerRow
+from labelweave.foundation.arrays import read_row_weights
 from labelweave.foundation.sklearn_compat import _num_samples
 from labelweave.labels import LabelMatrix
 from labelweave.labels.label_names import as_text, typed, unknown_entries
@@ -52,7 +52,7 @@ def weighted_rows(
     n_rows, n_targets = _num_samples(X), _num_samples(y)
     if n_rows != n_targets:
         raise ValueError(f"X has {n_rows} rows but y has {n_targets}; they must agree.")
-    weights = read_weights(sample_weight, np.zeros((n_rows, 1)))
+    weights = read_row_weights(sample_weight, n_rows)
     kept = np.flatnonzero(weights)
     if len(kept) < n_rows:
         X, y, groups = (None if part is None else take_rows(part, kept) for part in (X, y, groups))

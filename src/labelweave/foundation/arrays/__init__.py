@@ -7,6 +7,7 @@ from labelweave.foundation.arrays.linear_algebra import is_collection as is_coll
 from labelweave.foundation.arrays.linear_algebra import namespace as namespace
 from labelweave.foundation.arrays.linear_algebra import numbers_of as numbers_of
 from labelweave.foundation.arrays.linear_algebra import panels as panels
+from labelweave.foundation.arrays.linear_algebra import read_row_weights as read_row_weights
 from labelweave.foundation.arrays.linear_algebra import refuse_lazy as refuse_lazy
 from labelweave.foundation.arrays.linear_algebra import unmasked as unmasked
 from labelweave.foundation.arrays.sparse_structure import check_sparse as check_sparse

@@ -432,6 +432,34 @@ def numbers_of(values: Any, name: str) -> Array:
     return read
 
 
+def read_row_weights(
+    given: Any, n_rows: int, *, dtype: Any = np.float64, most: float = 1e100, may_vanish: bool = False
+) -> Array:
+    """Read ``sample_weight``, a number per row or one for all: from 0 to ``most``, at least one above 0.
+
+    given: the weights; None for ones.
+    dtype: of the result; None for float32 where weights have it, else float64.
+    most: by default so large that products of two stay finite.
+    may_vanish: whether all may be 0, as in a part of the rows.
+    Raises ValueError that names the row.
+    """
+    weights = np.ones(n_rows) if given is None else numbers_of(given, "sample_weight")
+    weights = weights.astype(dtype or (np.float32 if weights.dtype == np.float32 else np.float64))
+    weights = np.full(n_rows, weights) if weights.ndim == 0 else weights
+    if weights.shape != (n_rows,):
+        raise ValueError(
+            f"sample_weight has shape {weights.shape}, but there are {n_rows} rows; pass one weight per row."
+        )
+    bad = np.flatnonzero(~((weights >= 0) & (weights <= np.float64(most))))
+    if len(bad):
+        raise ValueError(
+            f"sample_weight at row {bad[0]} is {weights[bad[0]]:g}; pass numbers from 0 to {most:g}."
+        )
+    if not (may_vanish or weights.any()):
+        raise ValueError("sample_weight is zero in every row; at least one row must have a positive weight.")
+    return weights
+
+
 def unmasked(table: Any) -> Any:
     """Replace masked numbers by NaN, and other masked entries by None; return other tables unchanged."""
     if not isinstance(table, np.ma.MaskedArray):

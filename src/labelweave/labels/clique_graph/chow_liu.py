@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.arrays import panels
+from labelweave.foundation.arrays import panels, read_row_weights
 from labelweave.labels.clique_graph.graph import CliqueGraph
 from labelweave.labels.label_matrix import LabelMatrix
 
@@ -30,9 +30,7 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array |
     """
     if not 0.0 < smoothing < np.inf:
         raise ValueError(f"smoothing is {smoothing!r}; it must be above 0.")
-    if sample_weight is not None:
-        _check_weights(np.asarray(sample_weight), len(labels))
-    counts = _PairCounts(labels, sample_weight)
+    counts = _PairCounts(labels, read_row_weights(sample_weight, len(labels)))
     row, column = _spanning_tree(counts, smoothing)
     counted = counts.of_pairs(row, column)
     information, covariance = _mutual_information(counted, smoothing)
@@ -60,20 +58,10 @@ def _spanning_tree(counts: _PairCounts, smoothing: float) -> tuple[Array, Array]
     return tree.row, tree.col
 
 
-def _check_weights(weights: Array, n_rows: int) -> None:
-    if weights.shape != (n_rows,):
-        raise ValueError(f"sample_weight has shape {weights.shape}; pass one number per row ({n_rows}).")
-    bad = ~(np.isfinite(weights) & (weights >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise ValueError(f"sample_weight at row {row} is {weights[row]}; weights must be finite and >= 0.")
-
-
 class _PairCounts:
     """Counts of pairs (k, l): rows with both, with k, with l, and all rows, where both are observed."""
 
-    def __init__(self, labels: LabelMatrix, sample_weight: Array | None) -> None:
-        weights = np.ones(len(labels)) if sample_weight is None else np.asarray(sample_weight, np.float64)
+    def __init__(self, labels: LabelMatrix, weights: Array) -> None:
         self.n_labels, self._total = labels.n_labels, weights.sum()
         self._on = labels.positives.astype(np.float64)
         self._seen = None if labels.observed is None else abs(labels.observed).astype(np.float64)
