@@ -49,6 +49,15 @@ def test_positive_scores_are_what_is_predicted(graph, inference):
     assert found.proven.all() or inference == "message_passing"
 
 
+@pytest.mark.parametrize("graph", GRAPHS)
+@pytest.mark.filterwarnings("ignore::labelweave.UnobservedLabelWarning")
+def test_a_label_that_nobody_has_is_scored_alike_and_not_predicted(graph):
+    X, Y = rows()
+    fitted = model(graph).fit(X, np.where(np.arange(5) == 1, np.nan, Y))
+    assert not fitted.decision_function(X)[:, 1].any()
+    assert not fitted.predict(X)[:, 1].any()
+
+
 @pytest.mark.parametrize("graph", ["learn", "full", "none"])
 def test_ties_are_predicted_as_they_are_scored(graph):
     X, Y = rows()

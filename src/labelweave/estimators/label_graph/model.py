@@ -208,10 +208,16 @@ class LabelGraphModel(KernelClassifier):
     def _raw_scores(self, features: FeatureMatrix) -> RowsByLabels:
         inference = MapInference(self.label_graph_, **self._inference_options())
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
-            return self.scorer_.margins(features, inference, workers)
+            scores = self.scorer_.margins(features, inference, workers)
+        scores[:, self._form.unobserved] = (
+            0.0  # completed freely in training, so that no row says what they mean
+        )
+        return scores
 
     def _best_labels(self, features: FeatureMatrix) -> Array:
-        return 2.0 * self._solve(features, None).labels - 1.0
+        signs = 2.0 * self._solve(features, None).labels - 1.0
+        signs[:, self._form.unobserved] = -1.0
+        return signs
 
     def _solve(self, features: FeatureMatrix, clamp: Array | None) -> MapResult:
         inference = MapInference(self.label_graph_, **self._inference_options())
