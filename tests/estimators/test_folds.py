@@ -15,6 +15,7 @@ from drawn import draw_labels
 from labelweave.estimators import journal
 from labelweave.estimators.held_out import held_out_rows, reusable_splits
 from labelweave.estimators.low_rank.ridge_learning import labels_to_split
+from labelweave.labels.targets import label_form
 
 GROUPS = np.arange(60) // 6  # six rows belong together
 
@@ -195,6 +196,6 @@ def test_rows_without_any_observed_label_take_no_part_in_losses(name):
 @pytest.mark.parametrize("cv", [None, 5, KFold(3), [(np.arange(60), np.arange(60, 120))]])
 def test_sparse_labels_are_not_made_dense_for_a_number_of_folds(cv):
     labels = lw.LabelMatrix.from_any(_labels())
-    targets = labels_to_split(labels, "labels", cv)
+    targets = labels_to_split(labels, label_form(labels, labels), cv)
     assert (targets is labels) == (cv is None or cv == 5)
     assert len(targets) == 120

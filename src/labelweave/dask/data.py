@@ -44,7 +44,7 @@ from labelweave.labels import LabelCovariance, LabelMatrix, Taxonomy
 from labelweave.labels.flip_rates import corrected_targets
 from labelweave.labels.label_names import as_text
 from labelweave.labels.tags import read_tags
-from labelweave.labels.targets import TargetForm, read_targets, require_observed, taxonomy_of
+from labelweave.labels.targets import TargetForm, read_targets, require_observed
 from labelweave.problems.traveling_margins import CONCURRENT_VISITS, in_tree_order
 from labelweave.solvers.dual_coordinate_ascent import RUN
 
@@ -324,11 +324,10 @@ def _form_of(facts: Sequence[Facts]) -> TargetForm:
 
 def _refuse_inner_nodes(classes: Array, reader: Any) -> None:
     """Raise for classes that are inner nodes of the taxonomy of an estimator."""
-    given = getattr(reader, "taxonomy", None)
-    given = taxonomy_of(getattr(reader, "label_covariance", None)) if given is None else given
-    if given is None:
+    given, covariance = getattr(reader, "taxonomy", None), getattr(reader, "label_covariance", None)
+    if given is None and not isinstance(covariance, Taxonomy):
         return
-    tree = Taxonomy.from_any(given)
+    tree = Taxonomy.from_any(covariance if given is None else given)
     inner = sorted(set(map(as_text, classes)) & (set(tree.nodes) - set(tree.leaves)))
     if inner:
         raise ValueError(

@@ -27,8 +27,8 @@ from labelweave.foundation.frames import FrameForm
 from labelweave.labels import LabelCovariance, LabelMean
 from labelweave.labels.covariance.base import read_covariance
 from labelweave.labels.label_mean import read_label_mean
-from labelweave.labels.label_names import as_text, checked_names
-from labelweave.labels.targets import TargetForm, as_given
+from labelweave.labels.label_names import as_given, as_text, checked_names
+from labelweave.labels.targets import TargetForm
 
 _NEGLIGIBLE = 1e-10  # of the largest eigenvalue of R
 

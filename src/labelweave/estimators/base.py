@@ -49,7 +49,7 @@ from labelweave.foundation.sklearn_compat import (
 from labelweave.labels import LabelCovariance, LabelMatrix, LabelMean, targets
 from labelweave.labels.flip_rates import read_flip_rates
 from labelweave.labels.label_names import read_entry_weights
-from labelweave.labels.targets import check_lengths, taxonomy_of
+from labelweave.labels.targets import check_lengths
 from labelweave.model_files import ModelFileError, save_model, schema
 from labelweave.problems.losses import EntryLoss
 from labelweave.solvers import SolverResult, State, Status, TraceRecord
@@ -229,8 +229,8 @@ class LabelClassifier(CallbackSupportMixin, LabelPredictions, CheckedParameters)
 
     def _read_rows(self, features: FeatureMatrix, y: Any, sample_weight: Any, entry_weight: Any) -> Any:
         """Validate the arguments of ``fit``, and scale the features."""
-        tree = taxonomy_of(getattr(self, "label_covariance", None))
-        labels, form = targets.read_targets(y, tree, is_related=self._relates_labels)
+        covariance = getattr(self, "label_covariance", None)
+        labels, form = targets.read_targets(y, covariance, is_related=self._relates_labels)
         check_lengths(len(features), len(labels))
         weights = self._row_weights(sample_weight, features)
         features = self._scale(features, labels, weights)

@@ -16,7 +16,7 @@ from labelweave.foundation.array_types import Array, PerRow
 from labelweave.foundation.arrays import unmasked
 from labelweave.foundation.costs import warn_caller
 from labelweave.foundation.sklearn_compat import _num_samples
-from labelweave.labels import ClassProbabilities, LabelMatrix, Taxonomy
+from labelweave.labels import ClassProbabilities, LabelMatrix
 from labelweave.labels.class_columns import joined_columns
 from labelweave.labels.targets import (
     TargetForm,
@@ -26,7 +26,6 @@ from labelweave.labels.targets import (
     read_labels,
     read_targets,
     require_observed,
-    taxonomy_of,
 )
 
 _LOST_ROWS = (
@@ -75,9 +74,7 @@ class SeenRows:
         check_lengths(len(features), len(labels))
         return cls(features, labels, weights, label_form(y, labels))
 
-    def targets(
-        self, taxonomy: Taxonomy | None = None, *, is_related: bool = False
-    ) -> tuple[LabelMatrix, TargetForm]:
+    def targets(self, covariance: Any = None, *, is_related: bool = False) -> tuple[LabelMatrix, TargetForm]:
         """Return the labels of all rows and their form.
 
         is_related: whether more than the rows informs labels.
@@ -86,7 +83,7 @@ class SeenRows:
         """
         if not isinstance(self.labels, LabelMatrix):
             extra = self.labels[:0] if self.classes is None else self.classes
-            labels, form = read_targets(np.concatenate([self.labels, extra]), taxonomy)
+            labels, form = read_targets(np.concatenate([self.labels, extra]), covariance)
             return labels[: len(self.labels)], form
         require_observed(self.labels, is_related=is_related)
         assert self.form is not None, "labels have a form"
@@ -200,7 +197,7 @@ def _go_on(self: Any, X: Any, y: Any, sample_weight: Any, classes: Any) -> None:
     features = self._read_features(X, reset=seen is None)
     rows = SeenRows.read(features, y, self._row_weights(sample_weight, features), classes)
     rows = rows if seen is None else seen.joined(rows)
-    labels, form = rows.targets(taxonomy_of(self.label_covariance), is_related=self._relates_labels)
+    labels, form = rows.targets(self.label_covariance, is_related=self._relates_labels)
     if seen is None:
         rows = replace(rows, features=self._scale(features, labels, rows.weights))
     before, self._seen = None if seen is None else self._end, rows

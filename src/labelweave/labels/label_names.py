@@ -33,6 +33,18 @@ def as_text(name: Any) -> str:
     return str(int(name)) if is_whole else str(name)
 
 
+def as_given(names: list[str], known: Array) -> Array:
+    """Convert classes to the type of those of y, where their names allow it."""
+    if known.dtype.kind in "OU":
+        return np.array(names, dtype=object if known.dtype.kind == "O" else None)
+    values = {as_text(entry): entry for entry in np.unique(known).tolist()}
+    try:
+        typed = np.array([values[name] if name in values else int(name) for name in names], known.dtype)
+    except (ValueError, OverflowError):
+        return np.array(names)
+    return typed if [as_text(entry) for entry in typed] == names else np.array(names)
+
+
 def names_of(value: Any) -> list[str]:
     """Return the label names in a list or an object of JSON or Python.
 

@@ -51,6 +51,8 @@ class TargetForm:
     """Whether a row has one class; otherwise any number of labels."""
     is_pair: ClassVar[bool] = False
     """Whether a row has one of two classes; their only score is that of the second."""
+    is_ranked: ClassVar[bool] = False
+    """Whether the highest score decides, of all classes or of those of each column; not thresholds."""
 
     def to_state(self) -> dict[str, Any]:
         """Return all but the classes as plain data, without what cannot be stored of a frame's columns."""
@@ -73,7 +75,8 @@ class TargetForm:
         if not all(type(label) is int and 0 <= label < len(classes) for label in unobserved):
             raise ValueError(f"{unobserved} are no numbers of {len(classes)} labels")
         fields = state | {"classes": classes, "frame": frame, "unobserved": unobserved}
-        return _FORMS[fields.pop("kind")](**fields)
+        form = _FORMS[fields.pop("kind")]
+        return (form if columns is None else ColumnsOfClasses)(**fields)
 
     def widened(self, later: TargetForm, classes: Array) -> TargetForm:
         """Return the joint form of these labels and later ones, whose names are the classes."""
@@ -87,11 +90,6 @@ class TargetForm:
         return replace(self, classes=classes, frame=replace(before, labels=[known[name] for name in classes]))
 
     @property
-    def is_ranked(self) -> bool:
-        """Whether the highest score decides, of all classes or of those of each column; not thresholds."""
-        return self.columns is not None
-
-    @property
     def one_of(self) -> Array | None:
         """The classes where each row has one of three or more, that of the highest score; else None."""
         return None
@@ -99,8 +97,7 @@ class TargetForm:
     @property
     def facts(self) -> dict[str, Any]:
         """What excludes models or parameters, by ``RULES`` of :mod:`labelweave.estimators.parameters`."""
-        found: dict[str, Any] = {} if self.columns is None else {"columns": repr(self.columns.names[0])}
-        return found | ({"ranked classes": len(self.classes)} if self.is_ranked else {})
+        return {"ranked classes": len(self.classes)} if self.is_ranked else {}
 
     @property
     def scored(self) -> Array:
@@ -120,8 +117,7 @@ class TargetForm:
 
         of_part: makes it from some columns of scores.
         """
-        assert self.columns is not None, "labels have no distribution"
-        return [of_part(part) for part in self.columns.slices]
+        raise NotImplementedError
 
     def deciding(self, blocks: Iterator[Array]) -> Iterator[Array]:
         """Make the scores of columns of classes, in blocks (n, L), positive for predicted classes alone."""
@@ -183,33 +179,23 @@ class OneOfMany(TargetForm):
 
 
 class LabelSets(TargetForm):
-    """Any number of labels per row, or the classes of columns."""
+    """Any number of labels per row."""
 
     kind = "labels"
     has_one_class = False
 
-    def deciding(self, blocks: Iterator[Array]) -> Iterator[Array]:
-        columns = self.columns
-        return blocks if columns is None else (columns.sets(block) - 0.5 for block in blocks)
-
     def decide(self, wide: Array) -> Any:
-        if self.columns is not None:
-            return self.columns.best(wide)
         if self.container in ("sparse", "tags"):
             return sp.csr_array((wide > 0).astype(np.int64))
         return np.where(wide > 0, 1, self.negative)
 
     def join(self, parts: list[Any], X: Any = None) -> Any:
-        index = getattr(X, "index", None)
-        index = None if callable(index) else index  # lists have a method of that name
         if self.container in ("sparse", "tags"):
             whole = sp.csr_array(sp.vstack(parts, format="csr"))
-            return self._tags(whole, index) if self.container == "tags" else whole
+            return self._tags(whole, _index_of(X)) if self.container == "tags" else whole
         whole = np.concatenate(parts)
-        if self.columns is not None:
-            return self.columns.table(whole, self.frame, index)
         if self.container == "frame":
-            return (self.frame or FrameForm("pandas")).frame(whole, self.classes, index)
+            return (self.frame or FrameForm("pandas")).frame(whole, self.classes, _index_of(X))
         return whole
 
     def _tags(self, positives: sp.csr_array, index: Any) -> Any:
@@ -222,6 +208,34 @@ class LabelSets(TargetForm):
         return frame.column_of_lists(rows, index)
 
 
+class ColumnsOfClasses(LabelSets):
+    """One class per row and column: the one with the highest score of the column's labels."""
+
+    is_ranked = True
+    columns: ClassColumns
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        return {"columns": repr(self.columns.names[0])} | super().facts
+
+    def distributions(self, of_part: Callable[[slice], Array]) -> Any:
+        return [of_part(part) for part in self.columns.slices]
+
+    def deciding(self, blocks: Iterator[Array]) -> Iterator[Array]:
+        return (self.columns.sets(block) - 0.5 for block in blocks)
+
+    def decide(self, wide: Array) -> Any:
+        return self.columns.best(wide)
+
+    def join(self, parts: list[Any], X: Any = None) -> Any:
+        return self.columns.table(np.concatenate(parts), self.frame, _index_of(X))
+
+
+def _index_of(X: Any) -> Any:
+    index = getattr(X, "index", None)
+    return None if callable(index) else index  # lists have a method of that name
+
+
 _FORMS = {form.kind: form for form in (LabelSets, OneOfTwo, OneOfMany)}
 
 
@@ -229,18 +243,14 @@ def form_of_classes(classes: Array) -> TargetForm:
     return (OneOfTwo if len(classes) == 2 else OneOfMany)(classes)
 
 
-def taxonomy_of(label_covariance: Any) -> Taxonomy | None:
-    """Return the taxonomy that defines the label covariance, whose inner nodes targets may name."""
-    return label_covariance if isinstance(label_covariance, Taxonomy) else None
-
-
 def read_targets(
-    y: Any, taxonomy: Taxonomy | None = None, *, is_related: bool = False
+    y: Any, covariance: Any = None, *, is_related: bool = False
 ) -> tuple[LabelMatrix, TargetForm]:
     """Read targets of any kind.
 
     y: labels, NaN where unobserved; or one class per row, None or NaN where it is unobserved.
-    taxonomy: in a row labeled with an inner node, the classes below are unobserved, others negative.
+    covariance: if it is a taxonomy, y may name inner nodes: the classes below are then unobserved in the row,
+        the others negative.
     is_related: whether more than the rows informs labels.
     Shapes: labels (n, columns).
     Raises ValueError if y has only one class, or its entries are no labels.
@@ -260,7 +270,7 @@ def read_targets(
         if words is not None:
             warnings.warn(f"In Y {words}", UserWarning, stacklevel=2)
         return labels, form
-    targets = read_classes(y, taxonomy)
+    targets = read_classes(y, covariance if isinstance(covariance, Taxonomy) else None)
     form = form_of_classes(targets.classes)
     return _one_against_the_rest(targets, slice(-len(form.scored), None)), form
 
@@ -349,7 +359,8 @@ def label_form(y: Any, labels: LabelMatrix) -> TargetForm:
         container, frame = "tags", FrameForm(y.library, y.originals)
     else:
         negative = -1 if ((frame_values(y) if frame else np.asarray(y)) == -1).any() else 0
-    return LabelSets(classes, container, negative, frame, unobserved, labels.class_columns)
+    form = LabelSets if labels.class_columns is None else ColumnsOfClasses
+    return form(classes, container, negative, frame, unobserved, labels.class_columns)
 
 
 class UnobservedLabelWarning(UserWarning, ValueError):  # noqa: N818
@@ -468,7 +479,7 @@ def _leaves(known: Array, missing: Array, taxonomy: Taxonomy) -> ClassTargets:
     _refuse_unknown(entries, which, rows, taxonomy)
     below = taxonomy.under(entries.tolist(), taxonomy.leaves).toarray() > 0
     kept = np.flatnonzero(below.any(axis=0))
-    leaves = as_given([taxonomy.leaves[leaf] for leaf in kept], known)
+    leaves = label_names.as_given([taxonomy.leaves[leaf] for leaf in kept], known)
     classes, order = np.unique(leaves, return_index=True)
     _require_two(classes)
     below = below[:, kept[order]]
@@ -486,15 +497,3 @@ def _refuse_unknown(entries: Array, which: Array, rows: Array, taxonomy: Taxonom
             f"y at row {rows[first]} is {str(entries[which[first]])!r}, which is not a node of the taxonomy; "
             "pass a leaf, an inner node if the leaf is unknown, or None."
         )
-
-
-def as_given(names: list[str], known: Array) -> Array:
-    """Convert classes to the type of those of y, where their names allow it."""
-    if known.dtype.kind in "OU":
-        return np.array(names, dtype=object if known.dtype.kind == "O" else None)
-    values = {label_names.as_text(entry): entry for entry in np.unique(known).tolist()}
-    try:
-        typed = np.array([values[name] if name in values else int(name) for name in names], known.dtype)
-    except (ValueError, OverflowError):
-        return np.array(names)
-    return typed if [label_names.as_text(entry) for entry in typed] == names else np.array(names)
