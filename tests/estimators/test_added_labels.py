@@ -61,27 +61,6 @@ def test_a_mean_alone_tells_of_a_label(name):
     np.testing.assert_allclose(again.decision_function(X)[:, 3], MEAN.scores(X)[:, 3], atol=1e-6)
 
 
-def test_nonsense_is_refused():
-    model = lw.MaxMarginClassifier().fit(X, FULL[list("abc")])
-    for names, more, said in [
-        (["d"], {}, "Nothing relates the new labels"),
-        ([], {"label_covariance": R}, "names is"),
-        ("d", {"label_covariance": R}, "names is 'd'"),
-        (["a"], {"label_covariance": R}, "'a' occurs more than once"),
-        (["d"], {"label_covariance": np.eye(3)}, "over 3 labels"),
-        (["d"], {"label_mean": np.eye(4)[:2]}, "2 labels and 4 features"),
-    ]:
-        with pytest.raises(ValueError, match=said):
-            model.add_labels(names, **more)
-    with pytest.raises(ValueError, match="one class per row"):
-        lw.MaxMarginClassifier().fit(X, np.arange(40) % 3).add_labels(["d"], R)
-    tree = {"r": ["a", "b"], "s": ["c"]}
-    levels = lw.HyperparameterSearch(max_learning_iter=1, tie="level")
-    deep = lw.KernelLogisticClassifier(taxonomy=tree, hyperparameters=levels).fit(X, FULL[list("abc")])
-    with pytest.raises(ValueError, match="several kernels"):
-        deep.add_labels(["d"], R)
-
-
 def test_singular_covariances_have_weights_too():
     mix = related_weights(lw.LabelCovariance.dense(np.ones((3, 3))), 2)
     np.testing.assert_allclose(mix, [[0.5], [0.5]])

@@ -11,7 +11,6 @@ import labelweave as lw
 from labelweave.labels import LabelMatrix, read_class_columns
 from labelweave.metrics import column_accuracy_score, get_scorer
 from labelweave.metrics.known_labels import TruthWarning
-from labelweave.problems.losses.entry_losses import SquaredEntryLoss
 
 pytestmark = pytest.mark.filterwarnings("ignore:In Y column")
 
@@ -144,41 +143,3 @@ def test_unknown_classes_of_a_truth_count_as_missed():
     assert model.score(X, later, unknown_labels="ignore") <= model.score(X, FRAME)
     with pytest.raises(ValueError, match="unknown to the model"):
         model.score(X, later, unknown_labels="raise")
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        lw.LabelGraphClassifier(),
-        lw.LabelTreeClassifier(),
-        lw.TunedThresholdClassifier(lw.MaxMarginClassifier()),
-        lw.CalibratedLabelClassifier(lw.MaxMarginClassifier()),
-        lw.ConformalLabelClassifier(lw.LowRankClassifier(2)),
-        lw.HierarchicalClassifier(lw.MaxMarginClassifier(), {"color": ["size"]}),
-        lw.ZeroShotClassifier(None, np.eye(6, dtype=int)),
-    ],
-)
-def test_what_predicts_free_labels_refuses_columns(model):
-    with pytest.raises(ValueError, match=f"'color', which {type(model).__name__} does not take; use Max"):
-        model.fit(X, FRAME)
-
-
-@pytest.mark.parametrize(
-    ("settings", "fitted", "name"),
-    [
-        ({"class_weight": "balanced"}, {}, "class_weight"),
-        ({"flip_rates": (0.1, 0.1)}, {}, "flip_rates"),
-        ({"solver": "exact"}, {}, "solver"),
-        ({}, {"entry_weight": np.ones((90, 6))}, "entry_weight"),
-        ({"threshold": 0.4}, {}, "threshold"),
-        ({"loss": SquaredEntryLoss()}, {}, "loss="),
-    ],
-)
-def test_softmax_losses_refuse_what_is_for_labels(settings, fitted, name):
-    with pytest.raises(ValueError, match=name):
-        lw.KernelLogisticClassifier(**settings).fit(X, FRAME, **fitted)
-
-
-def test_a_column_needs_a_class():
-    with pytest.raises(ValueError, match="Column 'size' of y has no observed class"):
-        lw.MaxMarginClassifier().fit(X, FRAME.assign(size=None))

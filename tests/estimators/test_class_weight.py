@@ -108,25 +108,6 @@ def test_sparse_labels_and_label_matrices():
         np.testing.assert_allclose(found, dense, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("y", "class_weight", "said"),
-    [
-        (CLASSES, {"d": 2.0}, "names 'd', which is not a class of y"),
-        (CLASSES, [{1: 2.0}], "is a list, which is for many labels per row"),
-        (CLASSES, {"a": -1.0}, "class_weight of 'a' is -1.0"),
-        (CLASSES, {"a": np.nan}, "weights must be finite"),
-        (Y, {"a": 2.0}, "keys 'a'; for many labels use 1 for positive"),
-        (Y, {0: 2.0, -1: 1.0}, "keys 0, -1"),
-        (Y, [{1: 2.0}], "a list of 3 dicts"),
-        (Y, [2.0, 1.0, 1.0], "a list of 3 dicts"),
-        (Y, "unbalanced", "'class_weight' parameter of MaxMarginClassifier"),
-    ],
-)
-def test_refusals(y, class_weight, said):
-    with pytest.raises(ValueError, match=said):
-        lw.MaxMarginClassifier(class_weight=class_weight).fit(X, y)
-
-
 def test_a_fold_may_be_without_a_class():
     rows = CLASSES != "b"
     model = lw.MaxMarginClassifier(class_weight={"a": 1.0, "b": 2.0, "c": 3.0})

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from labelweave import MaxMarginClassifier, TunedThresholdClassifier
+from labelweave import MaxMarginClassifier
 from reference import margin_twins
 
 N, D, L, C = 15, 4, 3, 0.7
@@ -140,26 +140,3 @@ def test_one_class_a_row_has_costs_of_classes():
     assert model.trace_[-1].dual == pytest.approx(
         margin_twins.largest_dual(X @ X.T + 1, signs, C, np.eye(L), costs), rel=2e-6
     )
-
-
-MISTAKES = {
-    "other rows": (np.ones((N - 1, L)), r"false_negative_cost has shape \(14, 3\), but there are 15 rows"),
-    "negative": (-np.ones((N, L)), "false_negative_cost at row 0, label 0 is -1.0"),
-    "text": ([["dear"] * L] * N, "false_negative_cost"),
-    "ragged": ([[1, 2, 3], [1]], "false_negative_cost"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_named(mistake):
-    X, Y, _ = _problem()
-    cost, message = MISTAKES[mistake]
-    with pytest.raises(ValueError, match=message):
-        _fitted(X, Y, (cost, 1.0))
-
-
-def test_a_fit_to_a_part_of_the_rows_says_what_is_wrong():
-    X, Y, costs = _problem()
-    model = MaxMarginClassifier(false_negative_cost=costs[0])
-    with pytest.raises(ValueError, match="there are 12 rows"):
-        TunedThresholdClassifier(model, cv=5).fit(X, Y)

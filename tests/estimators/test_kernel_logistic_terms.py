@@ -1,8 +1,11 @@
 """KernelLogisticClassifier with several terms: lists of kernels, groups of classes, weighted covariances."""
 
+import warnings
+
 import numpy as np
 import pytest
 from attacks.small_fits import grouped
+from sklearn.model_selection import KFold
 
 import labelweave as lw
 from labelweave import HyperparameterSearch, KernelLogisticClassifier, LabelCovariance, MaxMarginClassifier
@@ -113,3 +116,23 @@ def test_max_margin_takes_the_weights_of_its_surrogate():
     ).fit(X, Y)
     expected = surrogate.prior_.terms[0].covariance.correlations()
     np.testing.assert_allclose(model.label_covariance_.correlations(), expected, atol=1e-6)
+
+
+def test_a_rank_beyond_the_rows_is_all_rows():
+    model = KernelLogisticClassifier(kernel_rank=90, hyperparameters="fixed").fit(X, CLASSES)
+    assert len(model.support_) <= 60
+
+
+def test_nothing_to_learn_on_is_no_error():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = KernelLogisticClassifier(taxonomy=TREE).fit(X[:12], ["x"] * 11 + ["c"])
+    assert model.learning_status_ == "fixed"
+    model = grouped(KernelLogisticClassifier, taxonomy=TREE, cv=KFold(2)).fit(X[:12], ["x", "y"] * 6)
+    assert model.learning_status_ != "stalled"
+
+
+def test_a_covariance_of_unknown_names_is_by_position():
+    covariance = LabelCovariance.dense(SHARED, list("pqrs"))
+    model = KernelLogisticClassifier(label_covariance=covariance, hyperparameters="fixed").fit(X, CLASSES)
+    assert model.classes_.tolist() == list("abcd")

@@ -2,14 +2,11 @@
 
 import numpy as np
 import pytest
-from attacks.small_fits import grouped
 from sklearn.datasets import make_classification
 from sklearn.gaussian_process import GaussianProcessClassifier
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
-from labelweave import HyperparameterSearch, KernelLogisticClassifier, LowRankClassifier, load
-from labelweave.foundation.arguments import ParameterError
-from labelweave.problems.losses.entry_losses import LogisticEntryLoss
+from labelweave import HyperparameterSearch, KernelLogisticClassifier, load
 
 TREE = {"x": ["a", "b"], "y": ["c", "d"]}
 WIDTH = 1.3
@@ -144,33 +141,3 @@ def test_two_classes_in_a_tree_have_the_variance_of_their_difference():
     flat = sure(scale=2.0, intercept_variance=2.0, tol=1e-10).fit(X, y)
     ours, theirs = (model.latent_mean_and_variance(NEW) for model in (tree, flat))
     np.testing.assert_allclose(ours, theirs, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"kernel": "precomputed"}, "needs the kernel of new rows with themselves"),
-        ({"loss": LogisticEntryLoss()}, "uncertainty='laplace' is for loss='log_loss'"),
-        (
-            {"loss": LogisticEntryLoss(), "uncertainty": None, "hyperparameters": evidence()},
-            "criterion='marginal_likelihood' is for loss",
-        ),
-    ],
-)
-def test_parameters_that_have_no_posterior_are_refused(options, said):
-    X, _ = data()
-    X = X @ X.T if options.get("kernel") == "precomputed" else X
-    with pytest.raises(ParameterError, match=said):
-        sure(**options).fit(X, labels(X[:, :5]))
-
-
-def test_other_refusals():
-    X, y = data(n_classes=4)
-    with pytest.raises(ValueError, match="needs a model fitted with uncertainty='laplace'"):
-        sure(uncertainty=None).fit(X, y).latent_mean_and_variance(X)
-    with pytest.raises(ValueError, match="needs the class of every row, but 20 rows of y name inner nodes"):
-        sure(taxonomy=TREE).fit(X, np.where(np.arange(len(X)) % 4 == 0, "x", y))
-    with pytest.raises(ValueError, match="does not extend the posterior"):
-        sure().fit(X, labels(X)).add_labels(["new"], label_covariance=np.eye(4))
-    with pytest.raises(ParameterError, match="criterion='marginal_likelihood' is for kernel logistic models"):
-        grouped(LowRankClassifier, 2, penalty="ridge", hyperparameters=evidence()).fit(X, labels(X))

@@ -59,11 +59,6 @@ def test_columns_come_back_as_they_went_in(columns, tmp_path):
         pd.testing.assert_frame_equal(predicted, again)
 
 
-def test_columns_that_are_told_apart_by_type_alone_are_refused():
-    with pytest.raises(ValueError, match="'1' occurs more than once"):
-        lw.MaxMarginClassifier().fit(X, pd.DataFrame(TABLE, columns=[1, "1", 2]))
-
-
 def test_later_columns_join_the_earlier_ones():
     Y = pd.DataFrame(TABLE, columns=[3, 1, 2])
     model = lw.MaxMarginClassifier(C=100, warm_start=True).fit(X, Y[[3, 1]])
@@ -229,28 +224,6 @@ def test_carried_columns():
     wider = seen(np.array([[1, 0, 1]])).targets()[1]
     np.testing.assert_array_equal(carried_columns(labels, wider), [0, 1])
     assert carried_columns(labels, four) is None
-
-
-@pytest.mark.parametrize(
-    ("first", "second", "match"),
-    [
-        (np.array([[1, 0]]), ["a", "b"], "has one class per row, but had many labels"),
-        (["a", "b"], np.array([[1, 0]]), "has many labels per row, but had one class"),
-        (["a", "b"], [1, 2], "classes of type"),
-        (np.array([[1, 0]]), pd.DataFrame({"a": [1]}), "the labels so far have none"),
-        (pd.DataFrame({"a": [1]}), np.array([[1, 0]]), "names, but the 1 labels"),
-    ],
-)
-def test_what_does_not_fit_is_refused(first, second, match):
-    with pytest.raises(ValueError, match=match):
-        seen(first).joined(seen(second))
-
-
-def test_other_features_are_refused():
-    with pytest.raises(ValueError, match="X has 3 features, but had 2"):
-        seen([0, 1]).joined(seen([0, 1], X=np.ones((2, 3))))
-    with pytest.raises(ValueError, match="X has 1 rows but y has 2"):
-        seen([0, 1], X=np.ones((1, 3)))
 
 
 def test_masked_classes_are_unknown_and_probabilities_refused():

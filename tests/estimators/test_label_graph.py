@@ -6,7 +6,6 @@ import networkx
 import numpy as np
 import pandas as pd
 import pytest
-import scipy.sparse as sp
 from attacks.small_fits import grouped
 from sklearn.svm import LinearSVC
 
@@ -217,121 +216,6 @@ def test_columns_that_are_numbers_name_labels():
     assert fitted.label_graph_.label_names.tolist() == ["1", "2", "3", "4", "5"]
     assert list(fitted.predict(X).columns) == [1, 2, 3, 4, 5]
     assert fitted.predict_map(X, pd.DataFrame({5: Y[:, 4]})).labels[:, 4].tolist() == Y[:, 4].tolist()
-
-
-FEW = np.random.default_rng(0).normal(size=(30, 3))
-FEW_LABELS = (FEW @ np.random.default_rng(1).normal(size=(3, 4)) > 0).astype(int)
-FOUR = ["sea", "sand", "boat", "city"]
-
-
-def refused(
-    message,
-    *,
-    targets=FEW_LABELS,
-    features=FEW,
-    error=ValueError,
-    sample_weight=None,
-    entry_weight=None,
-    **parameters,
-):
-    """Fit and read the message, which is one paragraph."""
-    with pytest.raises(error, match=message) as caught:
-        grouped(LabelGraphClassifier, **parameters).fit(features, targets, sample_weight, entry_weight)
-    assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize(
-    ("graph", "message"),
-    [
-        ("abc", r"graph is 'abc'; it must be one of 'learn', 'chow-liu', 'full', 'none', a CliqueGraph"),
-        (5, r"graph is 5; it must be one of"),
-        (None, r"graph is None; it must be one of"),
-        (zip([0], [1], strict=True), r"graph is a zip, which can be read only once; pass a list of tuples"),
-        (["sea", "boat"], r"The edge at position 0 is 'sea'; pass a pair of labels"),
-        ([5], r"The edge at position 0 is 5; pass a pair of labels"),
-        ([("sea", "see")], r"unknown label name 'see'; use the names 'sea', 'sand', 'boat', 'city'"),
-        ([(0, 4)], r"unknown label number 4; .* the numbers from 0 to 3"),
-        ([(0, -1)], r"unknown label number -1"),
-        ([(0, 1.0)], r"unknown label number 1.0"),
-        ([("sea", "sea")], r"joins the label 'sea' to itself; remove it"),
-        ([("sea", "sand"), ("sand", "sea")], r"twice, at positions 0 and 1; pass each edge once"),
-        ([("sea",)], r"has 1 label\(s\); pass 2 to 20"),
-        (networkx.Graph([("sea", "see")]), r"The node 'see' of the graph is not a label; name nodes like"),
-        (networkx.DiGraph([("sea", "boat")]), r"directed or has parallel edges; pass a networkx.Graph"),
-        (networkx.Graph([("sea", "sea")]), r"joins the label 'sea' to itself"),
-        (CliqueGraph(3, [(0, 1)]), r"The graph has 3 labels but Y has 4; pass a graph over the labels"),
-        (CliqueGraph(2, [(0, 1)], ["sea", "see"]), r"unknown label name 'see'"),
-    ],
-)
-def test_graphs_that_are_none(graph, message):
-    refused(message, graph=graph, targets=pd.DataFrame(FEW_LABELS, columns=FOUR))
-
-
-def test_names_without_names():
-    refused(r"unknown label name 'sea'; use the numbers from 0 to 3", graph=[("sea", "sand")])
-
-
-@pytest.mark.parametrize("rounds", [0, -3])
-def test_a_learned_graph_needs_a_round(rounds):
-    refused(
-        rf'max_rounds is {rounds}; .*at least one round: pass 1 or more, or graph="none"', max_rounds=rounds
-    )
-
-
-def test_graphs_that_are_too_wide_for_exact_inference():
-    advice = r'raise exact_width \(up to 20\), leave out edges, or use inference="auto"'
-    refused(
-        rf"The graph of 6 cliques has width 3, above exact_width=2; {advice}",
-        graph="full",
-        inference="exact",
-        exact_width=2,
-    )
-    refused(r"width 1, above exact_width=0", graph="chow-liu", inference="exact", exact_width=0)
-    grown = {"inference": "exact", "exact_width": 1, "graph_tol": 0.0, "alpha": 1e-3, "tol": 0.05}
-    refused(r"has width 2, above exact_width=1; raise .*, lower max_rounds or cliques_per_round, or", **grown)
-
-
-@pytest.mark.parametrize("loss", ["subset", "f1"])
-def test_losses_of_label_sets_that_are_not_exact(loss):
-    alone = rf'loss=\'{loss}\' is for whole label sets, but entries have costs or weights; .* at "hamming"'
-    for own in (
-        {"false_negative_cost": 2.0},
-        {"class_weight": "balanced"},
-        {"entry_weight": np.full(FEW_LABELS.shape, 0.5)},
-    ):
-        refused(alone, loss=loss, graph="none", **own)
-    targets = np.tile(FEW_LABELS, 5)[:, :17]
-    wide = rf"The worst label set of loss='{loss}' in the graph of 136 cliques needs all values of 17 labels"
-    refused(wide + " at once, above 14; leave out edges, or", loss=loss, graph="full", targets=targets)
-
-
-def test_too_few_rows_to_hold_some_out():
-    unseen = np.where(np.arange(30)[:, None] < 1, FEW_LABELS, np.nan)
-    advice = r"0.1 of 1 rows leaves none for training; pass more rows with"
-    refused(advice, features=FEW[:1], targets=FEW_LABELS[:1], early_stopping=True)
-    advice = r"0.2 of 1 rows leaves none for training; pass more rows with observed labels"
-    refused(advice, features=FEW[:8], targets=LabelMatrix.from_any(unseen[:8]), validation_fraction=0.2)
-
-
-@pytest.mark.parametrize(
-    ("known", "message"),
-    [
-        (
-            np.zeros((30, 3)),
-            r"known has shape \(30, 3\); it must be \(30, 4\), rows of X",
-        ),
-        (np.zeros((29, 4)), r"known has shape \(29, 4\)"),
-        (pd.DataFrame({"sea": np.zeros(30), "see": np.zeros(30)}), r"known has a column 'see', which is no"),
-        (np.full((30, 4), 3.0), r"3"),
-        (sp.csr_array((29, 4)), r"known has shape \(29, 4\)"),
-        (np.full((30, 4), 2.0), "known does not hold labels:.* row 0, label 0 is 2.0"),
-    ],
-)
-def test_known_labels(known, message):
-    fitted = LabelGraphClassifier("none", tol=0.1).fit(FEW, pd.DataFrame(FEW_LABELS, columns=FOUR))
-    with pytest.raises(ValueError, match=message) as caught:
-        fitted.predict_map(FEW, known)
-    assert "\n" not in str(caught.value)
 
 
 def with_gaps():

@@ -147,15 +147,6 @@ def test_fits_go_on_around_the_mean(problem, tmp_path):
     assert again.converged_
 
 
-def test_what_does_not_go_with_a_mean_is_refused(problem):
-    X, Y, _, mean = problem
-    with pytest.raises(ValueError, match="prune='certified' sets weights"):
-        lw.MaxMarginClassifier(label_mean=mean, prune="certified").fit(X, Y)
-    for kind in (lw.MaxMarginClassifier, lw.KernelLogisticClassifier, lw.LowRankClassifier):
-        with pytest.raises(ValueError, match="X is a kernel matrix"):
-            kind(kernel="precomputed", label_mean=mean).fit(X @ X.T, Y)
-
-
 def test_a_mean_is_matched_by_name_and_keeps_its_parts():
     with pytest.raises(ValueError, match="3 columns but label_factors has 2"):
         lw.LabelMean(np.ones((2, 2)), np.ones((4, 3)))
@@ -231,10 +222,3 @@ def test_low_rank_learns_and_chooses_around_a_mean(problem):
     assert best.fit(X, itself).best_score_ == 1.0
     held = lw.TunedThresholdClassifier(lw.LowRankClassifier(3, **known)).fit(X, Y)
     assert np.isfinite(held.thresholds_).all()
-
-
-def test_sparse_factors_whose_parts_do_not_fit_are_refused():
-    broken = sp.csr_array(np.ones((3, 2)))
-    broken.indices[0] = 10**6
-    with pytest.raises(ValueError, match="label_factors"):
-        lw.LabelMean(broken)

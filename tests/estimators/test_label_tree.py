@@ -329,23 +329,6 @@ def test_a_beam_too_narrow_for_k_still_gives_k_labels(model):
     assert (np.diff(scores, axis=1) <= 0).all()
 
 
-def test_bad_requests_are_refused(model):
-    for wrong in (0, 41, True, 2.5):
-        for exact in (False, True):
-            with pytest.raises(ValueError, match="between 1 and the number of labels, 40"):
-                model.predict_top(X, wrong, exact=exact)
-    with pytest.raises(ValueError, match="needs exact=True"):
-        model.predict_top(X, 1, budget=3)
-    with pytest.raises(ValueError, match="must be a number of nodes, 1 or more"):
-        model.predict_top(X, 1, exact=True, budget=0)
-    with pytest.raises(ValueError, match="beam is 0"):
-        model.shortlist_recall(X, beam=0)
-    with pytest.raises(ValueError, match="same labels more than once"):
-        LabelTreeClassifier(n_trees=2, negatives="all").fit(X, Y)
-    with pytest.raises(AttributeError, match="negatives='all'"):
-        _ = model.coef_
-
-
 @pytest.mark.parametrize(
     ("name", "damage"),
     [

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from attacks.small_fits import mark
 from sklearn.callback import ProgressBar
 from sklearn.exceptions import ConvergenceWarning
@@ -174,35 +173,6 @@ def test_both_starts_lead_to_one_objective(problem, start):
     for seed in (0, 1):
         model = LowRankClassifier(5, init=start, tol=1e-9, max_iter=5000, random_state=seed).fit(X, Y)
         assert model.objective_ == pytest.approx(best, rel=1e-4)
-
-
-@pytest.mark.parametrize(("precision", "scale"), [("float32", 1e30), ("float64", 1e160)])
-@pytest.mark.parametrize("penalty", ["trace_norm", "ridge"])
-def test_entries_whose_squares_overflow_are_refused(problem, precision, scale, penalty):
-    X, Y = problem
-    for given in (scale * X, sp.csr_array(scale * X)):
-        with pytest.raises(ValueError, match=r"features up to 1e\+40|may overflow float32"):
-            LowRankClassifier(dtype=precision, penalty=penalty).fit(given, Y)
-
-
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize(
-    ("scaling", "words"), [(1e200, "fit_intercept.* a float in the range"), (1e20, "may overflow float32")]
-)
-def test_a_constant_feature_whose_square_overflows_is_refused(problem, kernel, scaling, words):
-    model = LowRankClassifier(kernel=kernel, dtype="float32", fit_intercept=scaling)
-    with pytest.raises(ValueError, match=words):
-        model.fit(*problem)
-
-
-def test_what_float32_cannot_hold_is_refused(problem):
-    X, Y = problem
-    model = LowRankClassifier(dtype="float32", penalty="ridge", fit_intercept=False)
-    with pytest.raises(ValueError, match=r"whose squares are 0"):
-        model.set_params(penalty="trace_norm").fit(1e-30 * X, Y)
-    uneven = X * np.where(np.arange(8) == 0, 1e-41, 1e-36)
-    with pytest.raises(ValueError, match=r"weights up to \S+ above the range of float32"):
-        model.set_params(penalty="ridge", alpha=1e-82).fit(uneven, Y)
 
 
 def test_a_gap_that_rounding_hides_is_not_stated():

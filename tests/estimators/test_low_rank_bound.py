@@ -5,8 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from drawn import draw_labels
-from labelweave import LowRankClassifier, RankSearch
-from labelweave.foundation.arguments import ParameterError
+from labelweave import LowRankClassifier
 from reference import trace_norm_twin
 
 LOSSES = ["squared_error", "log_loss", "squared_hinge"]
@@ -89,11 +88,3 @@ def test_the_default_tolerance_certifies():
     X, Y = _problem(0.0)
     models = [_fitted(X, Y, bound, tol=1e-4, loss=loss) for bound in (0.1, 0.5, 2.0) for loss in LOSSES]
     assert all(model.converged_ and model.status_ == "converged" for model in models)
-
-
-@pytest.mark.parametrize("options", [{"rank": RankSearch([2], [1.0])}, {"alpha": 0.0}])
-def test_what_has_no_bound_is_refused(options):
-    X, Y = _problem()
-    model = LowRankClassifier(penalty="trace_bound").set_params(**options)
-    with pytest.raises(ParameterError, match="needs alpha > 0"):
-        model.fit(X, Y)

@@ -285,33 +285,6 @@ def test_starts_come_from_neighbors():
     np.testing.assert_array_equal(continued(known, first, 1), known[:, :1])
 
 
-ERRORS = {
-    "a rank of 0": ({"ranks": [2, 0]}, r"ranks has 0; a rank must be an integer >= 1, or"),
-    "a share above 1": ({"ranks": [1.5]}, r"ranks has 1.5"),
-    "truth": ({"ranks": [True]}, r"ranks has True"),
-    "no ranks": ({"ranks": []}, "ranks is empty"),
-    "a negative lambda": ({"alphas": [1.0, -2.0]}, "alphas has -2.0"),
-    "not a number": ({"alphas": [np.nan]}, "alphas has nan"),
-    "no lambdas": ({"alphas": []}, "alphas is empty"),
-    "a scoring of words": ({"scoring": lambda *_: "good"}, "scoring returned 'good'"),
-    "a scoring without numbers": ({"scoring": lambda *_: np.nan}, "No fold has a score"),
-}
-
-
-@pytest.mark.parametrize("name", ERRORS)
-def test_errors_are_one_sentence(name):
-    choice, message = ERRORS[name]
-    X, Y = _drawn()
-    with pytest.raises(ValueError, match=message):
-        grouped(LowRankClassifier, **{**SMALL, **choice}).fit(X, Y)
-
-
-def test_one_row_cannot_be_split():
-    X, Y = _drawn()
-    with pytest.raises(ValueError, match="at least 2 rows"):
-        LowRankClassifier(RankSearch()).fit(X[:1], Y[:1])
-
-
 RANDOM = np.random.default_rng(0)
 Y = (RANDOM.random((30, 6)) < 0.4).astype(float)
 Y[RANDOM.random(Y.shape) < 0.2] = np.nan

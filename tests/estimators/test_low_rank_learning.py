@@ -138,13 +138,6 @@ def test_some_rows_a_limit_and_nothing_to_learn():
     assert fixed.hyperparameters_ == pytest.approx({"alpha": 2.0, "gamma": 0.3})
 
 
-@pytest.mark.parametrize("choice", [{}, {"loss": "log_loss", "penalty": "ridge"}])
-def test_learning_needs_the_squared_loss_and_the_ridge_penalty(choice):
-    X, Y = _drawn()
-    with pytest.raises(ValueError, match="loss='squared_error' with penalty='ridge'"):
-        LowRankClassifier(5, hyperparameters="learn", **choice).fit(X, Y)
-
-
 TIGHT = {"tol": 1e-11, "max_iter": 5000}
 LOSSES = ["squared_error", "log_loss", "squared_hinge"]
 

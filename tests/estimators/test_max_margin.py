@@ -352,16 +352,3 @@ def test_a_given_matrix_learned_parameters_and_more_rows():
         lw.MaxMarginClassifier(kernel=kernel, **given).partial_fit(X[:40], Y[:40]).partial_fit(X[40:], Y[40:])
     )
     np.testing.assert_allclose(more.decision_function(X), same.decision_function(X), atol=0.02)
-
-
-@pytest.mark.parametrize(
-    ("settings", "said"),
-    [
-        ({"kernel": ["rbf", "laplacian"]}, "kernel_rank needs one kernel"),
-        ({"kernel": "rbf", "label_mean": np.ones((3, 4))}, "label_mean needs weights of features"),
-        ({"kernel": "rbf", "prune": "small"}, "prune needs weights of features"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(settings, said):
-    with pytest.raises(ValueError, match=said):
-        lw.MaxMarginClassifier(**{"kernel_rank": 5, **settings}).fit(*table(30))

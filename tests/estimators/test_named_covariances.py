@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from attacks.small_fits import grouped
 from sklearn.base import clone
 
 import labelweave as lw
@@ -87,17 +86,6 @@ def test_several_leaves_a_row_have_the_logistic_loss_and_the_prior_of_the_hierar
     order = [again.classes_.tolist().index(name) for name in names]
     np.testing.assert_allclose(again.predict_proba(X)[:, order], model.predict_proba(X), atol=1e-6)
     assert average_precision_score(Y, model.predict_proba(X)) > 0.9
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [({}, "for one class per row needs a tree"), ({"tie": "level"}, "level needs a tree")],
-)
-def test_what_needs_a_tree_says_so(settings, words):
-    X, Y = _rows(["dog", "wolf", "cat"])
-    model, y = grouped(lw.KernelLogisticClassifier, taxonomy=_GRAPH, **settings), Y.idxmax(axis=1)
-    with pytest.raises(ValueError, match=words):
-        model.fit(X, Y if settings else y)
 
 
 @pytest.mark.parametrize("normalized", [False, True])

@@ -77,7 +77,5 @@ def test_a_model_file_holds_no_solver_that_is_not_registered(tmp_path):
 
 
 def test_what_an_own_solver_does_not_take_is_refused():
-    with pytest.raises(ValueError, match="solver=Fista cannot drop weights, as in prune='small'; use"):
-        MaxMarginClassifier(solver=Fista(), prune="small").fit(X, Y)
     with pytest.raises(TypeError, match=r"NoAnswer.certify must return \(record, status, answer\)"):
         MaxMarginClassifier(solver=NoAnswer(), max_iter=2).fit(X, Y)

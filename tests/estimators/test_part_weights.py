@@ -121,11 +121,6 @@ def test_the_lowest_point_of_planes_bounds_them():
         assert (planes[:, 0] + drawn @ planes[:, 1:].T).max(axis=1).min() >= bound
 
 
-def test_fits_of_single_labels_refuse_them():
-    with pytest.raises(ValueError, match="learned from all; use prune='off'"):
-        _fit(label_covariance=LabelCovariance.weighted(_PARTS), prune="certified")
-
-
 def test_fits_at_their_limit_end_the_alternation():
     with pytest.warns(Warning, match="limit"):
         model = _fit(label_covariance=LabelCovariance.weighted(_PARTS), C=1e6, max_iter=30)

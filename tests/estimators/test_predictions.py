@@ -127,21 +127,6 @@ def test_rows_that_scikit_learn_gives_back_do_not_go_there(data, monkeypatch):
                     model.decision_function(rows)
 
 
-def test_rows_are_still_checked(data):
-    X, Y = data
-    model = lw.MaxMarginClassifier().fit(X, Y)
-    broken = X.copy()
-    broken.indices[3] = 1000
-    for rows, said in (
-        (broken, "damaged"),
-        (X * np.nan, "NaN"),
-        (X[:, :7], "7 features"),
-        (X[:0], "0 sample"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            model.decision_function(rows)
-
-
 def test_wider_scorers_keep_their_order(data):
     model = lw.MaxMarginClassifier(label_covariance=np.eye(5) + 0.1).fit(*data)
     before = model.coef_

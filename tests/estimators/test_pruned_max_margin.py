@@ -151,22 +151,6 @@ def test_kernels_that_are_explicit_and_scaled_rows():
     assert model.decision_function(X.toarray()[:3]).shape == (3, 40)
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"kernel": "rbf"}, "needs independent labels .* this kernel has no weights of features"),
-        (
-            {"label_covariance": np.eye(40) + 0.1},
-            "with label_covariance no weight is 0; use these, or",
-        ),
-        ({"solver": "working_set"}, "as in prune='certified'; use 'auto' or 'coordinate_ascent'"),
-    ],
-)
-def test_what_cannot_be_pruned_is_refused(options, said):
-    with pytest.raises(ValueError, match=said):
-        MaxMarginClassifier(**{"prune": "certified", **options}).fit(X, Y)
-
-
 def test_more_labels_than_two_bytes_number():
     n_labels, random = 70_000, np.random.default_rng(0)
     positives = sp.csr_array((np.ones(n_labels, int), (random.integers(4, size=n_labels), range(n_labels))))

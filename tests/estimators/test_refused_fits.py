@@ -16,13 +16,18 @@ import labelweave as lw
 from labelweave.estimators.journal import Journal
 from labelweave.problems.losses.entry_losses import LogisticEntryLoss
 from labelweave.solvers.frame import Solver
+from refused import refusals, refuse
 from small_models import press, within
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(60, 3))
 Y = (X @ RANDOM.normal(size=(3, 4)) > 0).astype(int)
-THREE = np.array(list("abc"))[np.arange(60) % 3]
 TWO = np.where(X[:, 0] > 0, "p", "n")
+
+
+@refusals(__file__)
+def test_what_makes_no_sense_is_refused_in_a_sentence(path, call, said):
+    refuse(path, call, said)
 
 
 def logistic(**parameters):
@@ -104,12 +109,6 @@ def test_what_names_the_first_of_two_classes_is_refused(kind, names):
     if kind is not lw.LabelGraphClassifier:
         with pytest.raises(ValueError, match="label_mean " + words):
             kind(label_mean=pd.DataFrame(np.ones((len(names), 3)), index=names)).fit(X, TWO)
-
-
-def test_a_decision_that_is_set_later_is_checked():
-    model = logistic().fit(X, THREE).set_params(decision="best_parent")
-    with pytest.raises(ValueError, match="decision='best_parent' needs a taxonomy"):
-        model.predict(X)
 
 
 def test_folds_that_hold_out_one_row_of_many():

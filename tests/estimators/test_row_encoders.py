@@ -36,13 +36,6 @@ class Encoder:
         raise AssertionError("it is as large as it is")
 
 
-class OnDevice:
-    """Like a tensor that NumPy cannot read."""
-
-    def __array__(self, *_, **__):
-        raise RuntimeError("use cpu()")
-
-
 def _fitted(encoder, **more):
     return lw.TableModel(lw.MaxMarginClassifier(C=10), text="title", encoder=encoder, **more).fit(
         FRAME, TRUTH
@@ -142,35 +135,6 @@ def test_a_file_of_static_vectors_works_at_once(tmp_path, monkeypatch):
     monkeypatch.setitem(names, "_model", names["_model"].__wrapped__)
     with pytest.raises(ImportError, match=r"need wordllama .*install labelweave\[text\]"):
         lw.load(tmp_path / "m.lw").predict(texts)
-
-
-@pytest.mark.parametrize(("encoder", "said"), [
-    (lambda texts: np.ones(len(texts)), r"float64 of shape \(4,\) for 4 text\(s\); it must return numbers"),
-    (lambda texts: np.ones((3, 2)), r"of shape \(3, 2\) for 4 text\(s\)"),
-    (lambda texts: np.ones((len(texts), 2 + (len(texts) > 9))), r"\(60, 3\) .* must return .* \(60, 2\)"),
-    (lambda texts: [["a"]] * len(texts), r"<U1 of shape \(4, 1\)"),
-    (lambda texts: [[1], [1, 2], [1], [2]], "The encoder returned no array"),
-    (lambda texts: OnDevice(), r"The encoder returned no array \(use cpu\(\)\)"),
-    (lambda texts: np.full((len(texts), 2), np.nan), "NaN or infinity for 'a red rose'; it"),
-    (3, "encoder.* must be"),
-    ("dynamic", "encoder.* must be"),
-])  # fmt: skip
-def test_what_is_no_encoder_is_refused(encoder, said):
-    with pytest.raises(ValueError, match=said):
-        _fitted(encoder)
-
-
-@pytest.mark.parametrize(("given", "said"), [
-    ({"numeric": "size", "encoder": knows}, "encoder is set, but no column"),
-    ({"text": "title", "encoder": 3}, "encoder is 3; it must be 'static', a callable"),
-    ({"text": "title", "encoder": int}, "encoder is <class 'int'>; it must be 'static', a callable"),
-    ({"text": "title", "encoder_weight": -1.0}, "encoder_weight is -1.0; it must be"),
-])  # fmt: skip
-def test_what_a_vectorizer_cannot_do_is_refused(given, said):
-    with pytest.raises(ValueError, match=said):
-        TableVectorizer(**given)
-    with pytest.raises(ValueError, match="no column is text"):
-        lw.TableModel(lw.MaxMarginClassifier(), numeric="size", encoder=knows).fit(FRAME, TRUTH)
 
 
 def test_vectors_that_tell_of_the_source_alone_do_not_count_for_other_sources():

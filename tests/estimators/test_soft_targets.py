@@ -185,13 +185,6 @@ def test_exact_and_alternating_fits_of_losses_below_zero_agree():
     assert model.fit(X, labels, entry_weight=np.ones(P.shape)).objective_ == pytest.approx(exact, rel=1e-6)
 
 
-@pytest.mark.parametrize("model", [MaxMarginClassifier(), KernelLogisticClassifier(hyperparameters="fixed")])
-def test_rates_of_classes_are_refused(model):
-    X, _ = _problem()
-    with pytest.raises(ValueError, match="one class per row"):
-        model.set_params(flip_rates=(0.1, 0.1)).fit(X, np.arange(N_ROWS) % 3)
-
-
 TREE = {"x": ["a", "b"], "y": ["c"]}
 NAMES = ["a", "b", "c"]
 
@@ -272,27 +265,3 @@ def test_names_are_sorted_and_what_reads_classes_finds_the_most_likely():
     assert np.asarray(y[[2, 0]]).tolist() == ["apple", "apple"]
     assert (len(y), y.shape, y.observed.tolist()) == (3, (3,), [True, False, True])
     assert repr(y) == "ClassProbabilities(3 rows, 2 classes, 2 observed)"
-
-
-@pytest.mark.parametrize(
-    ("table", "classes", "words"),
-    [
-        ([[0.5, 0.4]], None, "row 0 sum to 0.9"),
-        ([[1.0, 0.0], [1.5, -0.5]], None, "row 1, class 1 is -0.5"),
-        ([[0.5, 0.5]], ["a"], r"shape \(1,\) but the probabilities have 2 columns"),
-        ([[0.5, 0.5]], ["a", "a"], "'a' twice"),
-        ([0.5, 0.5], None, "shape"),
-        ([["x", "y"]], None, "number"),
-    ],
-)
-def test_what_is_no_distribution_is_refused(table, classes, words):
-    with pytest.raises(ValueError, match=words):
-        ClassProbabilities(table, classes)
-
-
-def test_classes_that_are_no_leaves_are_refused():
-    X, P = _data()
-    with pytest.raises(ValueError, match="'x', which is not a leaf of the taxonomy"):
-        _exact(taxonomy=TREE).fit(X, ClassProbabilities(P, ["a", "x", "c"]))
-    with pytest.raises(ValueError, match="no observed class"):
-        _exact().fit(X, ClassProbabilities(np.full((24, 3), np.nan)))

@@ -56,14 +56,6 @@ def test_kinds_are_found_as_on_the_command_line():
     assert model.predict(FRAME[["size", "title", "channel"]][:1]).shape == (1,)
 
 
-@pytest.mark.parametrize("make", [np.array, pd.DataFrame, pl.DataFrame, pa.table])
-def test_times_are_no_features(make):
-    times = np.array(["2020-01-01", "NaT"], "M8[ms]")
-    X = times[:, None] if make is np.array else make({"at": times})
-    with pytest.raises(ValueError, match="X has datetimes, which are not supported as features"):
-        lw.MaxMarginClassifier().fit(X, [["a"], ["b"]])
-
-
 @pytest.mark.parametrize("make", [pl.DataFrame, pa.table])
 def test_frames_of_other_libraries_give_the_same(make):
     columns = {name: column.tolist() for name, column in FRAME.items()}
@@ -110,37 +102,6 @@ def test_the_vectorizer_is_a_step_of_a_pipeline():
     vectorizer = TableVectorizer("title").set_params(text="customer", min_df=2)
     assert vectorizer.text == ("customer",)
     assert "min_df=2" in repr(vectorizer)
-
-
-def test_what_is_no_such_frame_is_refused():
-    with pytest.raises(TypeError, match="ndarray; TableModel needs a DataFrame"):
-        _model().fit(np.eye(3), TAGS[:3])
-    with pytest.raises(ValueError, match="no column 'other'; use one of its columns: title, "):
-        _model(numeric="other").fit(FRAME, TAGS)
-    with pytest.raises(ValueError, match="X has a column 3 whose name is not text"):
-        lw.TableModel(lw.MaxMarginClassifier()).fit(pd.DataFrame({3: [1.0, 2.0]}), [["a"], []])
-    times = FRAME.assign(when=pd.timedelta_range("1 day", periods=40))
-    with pytest.raises(ValueError, match="X has times in column 'when'"):
-        lw.TableModel(lw.MaxMarginClassifier()).fit(times, TAGS)
-    with pytest.raises(ValueError, match="'classifier' parameter"):
-        lw.TableModel(3).fit(FRAME, TAGS)
-    with pytest.raises(ValueError, match="X has 40 rows but y has 39"):
-        _model().fit(FRAME, TAGS[1:])
-    with pytest.raises(ValueError, match="not fitted"):
-        _model().predict(FRAME)
-    holes = FRAME.assign(size=[None, *FRAME["size"][1:]])
-    with pytest.raises(ValueError, match="missing_numeric='mean'"):
-        _model(numeric="size", missing_numeric="error").fit(holes, TAGS)
-    filled = _model(numeric="size").fit(holes, TAGS)
-    assert filled.predict(FRAME).shape == (40,)
-
-
-@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_a_model_of_numbers_names_the_column_and_the_way(make):
-    frame = make({"size": [None, 2.0, 3.0], "channel": ["mail", "phone", "mail"]})
-    told = "Column 'channel' of X has 'mail', which is not a number; use TableModel for frames with texts"
-    with pytest.raises(ValueError, match=told):
-        lw.MaxMarginClassifier().fit(frame, [[0, 1], [1, 0], [1, 1]])
 
 
 def test_one_row():

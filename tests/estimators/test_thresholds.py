@@ -7,14 +7,6 @@ import labelweave as lw
 from drawn import draw_own
 from labelweave.estimators.held_out import count_parts, held_out_parts
 
-MODELS = [
-    lw.MaxMarginClassifier(threshold=0.3),
-    lw.MaxMarginClassifier(kernel="rbf", threshold=0.3),
-    lw.KernelLogisticClassifier(hyperparameters="fixed", threshold=0.3),
-    lw.LowRankClassifier(3, threshold=0.3),
-    lw.LabelGraphClassifier("none", threshold=0.3),
-]
-
 
 @pytest.fixture(scope="module")
 def rows():
@@ -36,12 +28,6 @@ def test_a_given_score_is_the_threshold(rows):
     X, Y = rows
     plain, given = (lw.MaxMarginClassifier(threshold=choice).fit(X, Y) for choice in ("auto", -0.5))
     np.testing.assert_array_equal(given.predict(X), plain.decision_function(X) > -0.5)
-
-
-@pytest.mark.parametrize("model", MODELS, ids=repr)
-def test_more_classes_are_refused(model, rows):
-    with pytest.raises(ValueError, match="3 classes; use threshold='auto'"):
-        model.fit(rows[0], np.arange(300) % 3)
 
 
 @pytest.mark.parametrize(

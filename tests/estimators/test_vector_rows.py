@@ -56,26 +56,6 @@ def test_every_model_takes_them(model, X):
         assert model.fit(X, TRUTH).predict(X).shape == TRUTH.shape
 
 
-@pytest.mark.parametrize(("X", "said"), [
-    ([[1, 2, 3], [1, 2]], "Row 1 of X is a vector of length 2; it must be one of length 3, as in the rows"),
-    (pd.Series([[1, 2, 3], [1, 2]]), "Row 1 of X is a vector of length 2; it must be one of length 3, as"),
-    (pd.Series([["a", "b"], ["c", "d"]]), "Row 0 of X is .*'a', 'b'.*; it must be a vector"),
-    (pd.Series([[1, 2], 7]), "Row 1 of X is '7'; it must be a vector"),
-    ("a red rose", "a red rose"),
-    (pd.Series([[1, 2], None]), "contains NaN at row 1, column 0"),
-    (pd.Series([[1, 2], [1, np.inf]]), "contains infinity at row 1, column 1"),
-])  # fmt: skip
-def test_what_is_no_vector_is_refused(X, said):
-    with pytest.raises(ValueError, match=said):
-        lw.MaxMarginClassifier().fit(X, [[1], [0]])
-
-
-def test_another_length_is_refused_when_predicting():
-    model = lw.MaxMarginClassifier().fit(SERIES, TRUTH)
-    with pytest.raises(ValueError, match="X has 3 features, but MaxMarginClassifier is expecting 4 features"):
-        model.predict(pd.Series(list(ROWS[:, :3])))
-
-
 @pytest.mark.parametrize("named", [{}, {"vectors": "emb", "text": "text"}, {"vectors": ["emb"]}], ids=str)
 def test_models_of_tables_take_them_and_are_saved(named, reloaded):
     frame = FRAME.assign(text=["red sea", "blue"] * 20)

@@ -317,37 +317,6 @@ def test_rows_of_one_class_share_a_number():
     np.testing.assert_array_equal(row_classes(labels, ["b", "a", "b"]), [1, 0, 1])
 
 
-MISTAKES = {
-    "no signatures": ({"signatures": None}, {}, "signatures is None"),
-    "too few attributes": ({"signatures": [[1, 0]]}, {}, r"shape \(1, 2\) but y has 12 attributes"),
-    "prior too short": ({"class_prior": [1, 2]}, {}, "one number per class"),
-    "negative prior": ({"class_prior": [1, 1, -1, 1, 1]}, {}, "class_prior of class 2 is -1.0"),
-    "no prior": ({"class_prior": [0] * 5}, {}, "0 for every class"),
-    "groups too short": ({}, {"groups": [1, 2, 3]}, "one class per row"),
-    "class without a signature": ({}, {"y": [0, 1, 7] * (N_SEEN * 4)}, "class 7 of y has no signature"),
-    "row without a class": ({}, {"y": [0, None, 1] * (N_SEEN * 4)}, "row 1 has no class"),
-    "too many parts": ({"cv": 20}, {}, "too few for 20 folds"),
-    "nothing to couple": ({"couple_attributes": True}, {}, "0 parameters named label_covariance"),
-    "rows disagree": ({}, {"X": np.zeros((3, 2))}, "X has 3 rows but y has 192"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_named(world, mistake):
-    X, classes, signatures, *_ = world
-    parameters, inputs, message = MISTAKES[mistake]
-    model = ZeroShotClassifier(Ridge(), **{"signatures": signatures[N_SEEN:], **parameters})
-    with pytest.raises(ValueError, match=message):
-        model.fit(**{"X": X, "y": signatures[classes], **inputs})
-
-
-def test_attribute_that_the_signatures_lack_is_named():
-    attributes = pd.DataFrame({"striped": [1, 0, 1, 0], "big": [0, 0, 1, 1]})
-    unseen = pd.DataFrame({"striped": [1, 0], "large": [1, 0]})
-    with pytest.raises(ValueError, match="'big' of y is not in signatures"):
-        ZeroShotClassifier(Ridge(), unseen).fit(np.eye(4), attributes)
-
-
 def test_whole_weights_are_rows_that_come_again(world):
     X, classes, signatures, *_ = world
     times = np.random.default_rng(0).integers(0, 3, len(X))
@@ -399,25 +368,6 @@ def test_how_classes_are_written_does_not_matter(world, reloaded):
     assert expected.dtype.kind == "i"
     np.testing.assert_array_equal(model.fit(X, classes.astype(float)).predict(X_test), expected)
     np.testing.assert_array_equal(reloaded(model).predict(X_test), expected)
-
-
-def test_a_class_of_two_signatures_is_refused(world):
-    X, y, frame, *_ = every_class(world)
-    twice = pd.concat([frame, frame.iloc[:1]])
-    with pytest.raises(ValueError, match="signatures has the class 'animal_00' more than once"):
-        ZeroShotClassifier(Ridge(), twice).fit(X, y)
-
-
-@pytest.mark.parametrize("temperature", [1.0, "held_out"])
-def test_groups_are_checked_whatever_is_chosen(world, temperature):
-    X, classes, signatures, *_ = world
-    model = ZeroShotClassifier(Ridge(), signatures[N_SEEN:], temperature=temperature)
-    unknown = classes.astype(object)
-    unknown[3] = None
-    ragged = [[1] * (1 + row % 2) for row in range(len(X))], "groups has rows of different lengths"
-    for groups, words in ((classes[:10], "has shape"), (unknown, "groups at row 3 has no class"), ragged):
-        with pytest.raises(ValueError, match=words):
-            model.fit(X, signatures[classes], groups=groups)
 
 
 @pytest.mark.parametrize("make", [list, pd.Series])

@@ -127,22 +127,3 @@ def test_two_training_classes_a_part_have_one_score():
     posterior = model.fit(X[few], y[few]).predict_proba(X_test)
     np.testing.assert_allclose(posterior.sum(axis=1), 1)
     assert model.score(X_test, truth) > 1 / N_UNSEEN
-
-
-MISTAKES = {
-    "entry without a number": (
-        lambda table, y: (table.mask(table == table.iloc[1, 2]), y),
-        "nan at row 1, column 2",
-    ),
-    "vectors of rows": (lambda table, y: (table, table.loc[y]), "the class of each row"),
-    "class without a vector": (lambda table, y: (table.iloc[:-8], y), "has no signature"),
-}
-
-
-@pytest.mark.parametrize("mistake", MISTAKES)
-def test_mistakes_are_named(mistake):
-    X, y, frame, *_ = words()
-    change, message = MISTAKES[mistake]
-    table, targets = change(frame, y)
-    with pytest.raises(ValueError, match=message):
-        ZeroShotClassifier(Ridge(), table).fit(X, targets)

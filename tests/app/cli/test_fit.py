@@ -95,10 +95,6 @@ def test_the_tree_of_the_data(run, tmp_path):
     np.testing.assert_array_equal(covariance, [[1, 1, 0], [1, 2, 0], [0, 0, 1]])
 
 
-_LABELS = "daemon", "game", "net", "x11"
-_HEAD = ",daemon,game,net,x11\n"
-
-
 def test_one_row_one_label_and_a_label_nobody_has(run, tmp_path):
     (tmp_path / "one.csv").write_text("t,y\nred rose,flower\n")
     run("fit one.csv --model max-margin --text t --labels y --out m.lw")

@@ -9,7 +9,7 @@ import pytest
 
 import labelweave
 from commands import loaded
-from labelweave import LabelCovariance, LabelGraphClassifier, MaxMarginClassifier, kernels
+from labelweave import LabelCovariance, MaxMarginClassifier, kernels
 from labelweave.app.cli import fit_words as progress
 from labelweave.app.cli import fitting
 from labelweave.datasets import LabeledData, read_any, write_mulan, write_svmlight
@@ -161,11 +161,6 @@ def test_any_covariance_can_be_shrunk(fit_table, tmp_path, source):
 
 GRAPH = "--model label-graph --out m.lw --alpha 0.05 --tol 0.05"
 EDGES = "source,target\nl0,l3\nl1,l2\nl0,l1,l4\n"
-
-
-def _twin(graph="learn", **parameters):
-    data = read_any("d.arff")
-    return LabelGraphClassifier(graph, **({"alpha": 0.05, "tol": 0.05} | parameters)).fit(data.X, data.Y)
 
 
 @pytest.fixture
