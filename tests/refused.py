@@ -1,7 +1,8 @@
 """Calls that are refused, listed in files beside the tests that run them.
 
-After ">>> " a list defines names; after "$" stands a call whose "{}" is filled in by the lines below it, each
-with its message, which is after the kind of error where that is not a ValueError; " ... " skips words.
+After ">>> " a list defines names; after "$" stands a call, or several below each other, whose "{}" is filled
+in by the lines below, each with its message, which is after the kind of error where that is not a ValueError;
+" ... " skips words.
 """
 
 import re
@@ -25,25 +26,28 @@ def _names(path):
 
 
 def _cases(path):
-    call = "{}"
+    calls, before = ["{}"], ""
     for line in path.read_text(encoding="utf-8").splitlines():
         if line.startswith("$"):
-            call = line[2:] or "{}"
+            calls = [*(calls if before.startswith("$") else []), line[2:] or "{}"]
         elif " -> " in line and not line.startswith((">>> ", "# ")):
             own, _, said = line.rpartition(" -> ")
-            yield pytest.param(path, call.replace("{}", own), said, id=call.replace("{}", own))
+            for call in calls:
+                yield pytest.param(call.replace("{}", own), said, id=call.replace("{}", own))
+        before = line
 
 
-def refusals(file, *, name="refused.txt"):
-    """Return the calls that a list beside a file of tests has, as cases of a test that calls ``refuse``."""
-    return pytest.mark.parametrize(("path", "call", "said"), [*_cases(Path(file).parent / name)])
+def refusals(file):
+    """Return a test of each call in the list beside a file of tests: it is refused in one sentence."""
+    path = Path(file).parent / "refused.txt"
 
+    @pytest.mark.parametrize(("call", "said"), [*_cases(path)])
+    def test(call, said):
+        kind, words = re.fullmatch(r"(?:(\w+Error): )?(.*)", said).groups()
+        parts = ".*".join(map(re.escape, words.split(" ... ")))
+        with pytest.raises(Exception, match=f"(?s){parts}") as refused:
+            eval(call, dict(_names(path)))
+        assert (kind or "ValueError") in {one.__name__ for one in refused.type.__mro__}
+        assert "\n" not in str(refused.value) or "sample" in str(refused.value)
 
-def refuse(path, call, said):
-    """Check that a call is refused in one sentence."""
-    kind, words = re.fullmatch(r"(?:(\w+Error): )?(.*)", said).groups()
-    parts = ".*".join(map(re.escape, words.split(" ... ")))
-    with pytest.raises(Exception, match=f"(?s){parts}") as refused:
-        eval(call, dict(_names(path)))
-    assert (kind or "ValueError") in {one.__name__ for one in refused.type.__mro__}
-    assert "\n" not in str(refused.value) or "sample" in str(refused.value)
+    return test

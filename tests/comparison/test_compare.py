@@ -129,30 +129,6 @@ def test_sparse_labels_and_the_callback(data):
     assert calls == [("m", 0), ("m", 1)]
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"estimators": []}, "No estimators"),
-        ({"estimators": [("a", RidgeClassifier()), ("a", RidgeClassifier())]}, "named 'a'"),
-        ({"reference": "b"}, "reference is 'b'"),
-        ({"cv": []}, "no folds"),
-        ({"cv": "three"}, "cv is 'three'"),
-        ({"cv": None}, "cv is None"),
-        ({"cv": [(np.arange(100), [])]}, "Fold 0 of cv has 100 training rows and 0 held-out rows"),
-        ({"cv": [(np.arange(300), [300])]}, "Fold 0 of cv has invalid rows"),
-    ],
-)
-def test_bad_input_is_one_sentence(data, options, said):
-    given = {"estimators": {"a": lw.MaxMarginClassifier()}} | options
-    with pytest.raises(ValueError, match=said):
-        compare(given.pop("estimators"), data.X, data.Y, **given)
-
-
-def test_rows_that_do_not_match_are_refused(data, models):
-    with pytest.raises(ValueError, match="X has 300 rows but y has 200"):
-        compare(models, data.X, data.Y[:200], cv=2)
-
-
 def test_one_model_and_a_single_fold_are_said_plainly(data):
     found = compare(lw.MaxMarginClassifier(), data.X, data.Y, cv=[(np.arange(200), np.arange(200, 300))])
     assert found.models == ["MaxMarginClassifier"]

@@ -16,7 +16,7 @@ import labelweave as lw
 from labelweave.estimators.journal import Journal
 from labelweave.problems.losses.entry_losses import LogisticEntryLoss
 from labelweave.solvers.frame import Solver
-from refused import refusals, refuse
+from refused import refusals
 from small_models import press, within
 
 RANDOM = np.random.default_rng(0)
@@ -24,10 +24,7 @@ X = RANDOM.normal(size=(60, 3))
 Y = (X @ RANDOM.normal(size=(3, 4)) > 0).astype(int)
 TWO = np.where(X[:, 0] > 0, "p", "n")
 
-
-@refusals(__file__)
-def test_what_makes_no_sense_is_refused_in_a_sentence(path, call, said):
-    refuse(path, call, said)
+test_what_makes_no_sense_is_refused = refusals(__file__)
 
 
 def logistic(**parameters):

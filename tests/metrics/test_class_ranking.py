@@ -141,25 +141,3 @@ def test_frames_and_series():
         assert metrics.mean_reciprocal_rank(truths, table, ["a", "b"]) == expected
     with pytest.raises(ValueError, match="class 'a' in column 0 where classes has 'b'"):
         metrics.mean_reciprocal_rank(truths, table, ["b", "a"])
-
-
-TABLE = [[0.9, 0.1], [0.7, 0.3]]
-
-
-@pytest.mark.parametrize(
-    ("truths", "classes", "weights", "message"),
-    [
-        (["a", "c"], ["a", "b"], None, "at row 1 is 'c', which is not among the 2 classes"),
-        ([0, 2], None, None, r"at row 1 is 2, which is not among the 2 classes \(0, 1\)"),
-        (["a", "b"], ["a", "a"], None, "classes has 2 entries, 1 of them distinct"),
-        (["a"], ["a", "b"], None, "y_true has 1 rows but the probabilities have 2"),
-        ([None, None], None, None, "no observed class"),
-        ([0, None], None, [0, 1], "no observed class in a row with a positive weight"),
-        ([[0], [1]], None, None, r"y_true has shape \(2, 1\); pass one class per row"),
-        ([{"a"}, {"b"}], ["a", "b"], None, r"y_true at row 0 is \{'a'\}; pass one class"),
-    ],
-)
-def test_what_cannot_be_scored_is_refused(truths, classes, weights, message):
-    for metric in (metrics.mean_reciprocal_rank, metrics.error_reject_curve):
-        with pytest.raises(ValueError, match=message):
-            metric(truths, TABLE, classes, sample_weight=weights)

@@ -77,17 +77,3 @@ def test_column_numbers_and_a_tree_of_numbers():
     assert summary["accuracy"] == 0.5
     assert summary["taxonomic_loss"] == 0.5
     assert summary["parent_accuracy"] == 1.0
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"y_pred": ["poodle", "dog"]}, "y_pred at row 1 is 'dog', which is not among the 2 classes"),
-        ({"y_pred": ["poodle"]}, "y_pred has 1 rows but y_true has 2"),
-        ({"y_pred": ["poodle", None]}, "y_pred at row 1 is missing"),
-        ({"taxonomy": Taxonomy.from_nested({"dog": ["poodle"]})}, "'cat'"),
-    ],
-)
-def test_what_does_not_fit_is_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.class_summary(["poodle", "cat"], np.eye(2), ["poodle", "cat"], **options)

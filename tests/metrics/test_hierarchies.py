@@ -105,8 +105,6 @@ def test_a_table_of_each_depth():
     assert table[1]["f1"] == table[1]["average_precision"] == 1.0
     part = metrics.average_precision_score(known[names[3:]], scores[:, 3:])
     assert table[2]["average_precision"] == pytest.approx(part)
-    with pytest.raises(ValueError, match="Neither scores nor Y_pred"):
-        metrics.depth_table(known, taxonomy=_TREE)
 
 
 def test_scorers():
@@ -136,22 +134,3 @@ def test_scorers():
     assert fmax == metrics.fmax_score(Y, probabilities, _TREE, leave_out=["animal"])
     smin = metrics.get_scorer("neg_smin_loss", taxonomy=_TREE, information=bits)(model, X, Y)
     assert smin == -metrics.smin_loss(Y, probabilities, _TREE, bits) < 0
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda: metrics.h_loss([[1, 0]], [[1, 0]], _TREE), "no names"),
-        (lambda: metrics.h_loss([["dog"]], [["bird"]], _TREE), "not in the taxonomy"),
-        (lambda: metrics.smin_loss(_KNOWN, [[0.5]], _TREE, {"dog": 1}), "1 of 2 classes, such as 'animal'"),
-        (lambda: metrics.smin_loss(_KNOWN, [[0.5]], _TREE, {"dog": 1, "animal": np.nan}), "'animal' is nan"),
-        (lambda: metrics.smin_loss(_KNOWN, [[0.5]], _TREE, {"dog": "2", "animal": 1}), "'dog' is '2'"),
-        (lambda: metrics.fmax_score(_KNOWN, [[0.5]], _TREE, leave_out=_TREE.nodes), "leave_out has all"),
-    ],
-)  # fmt: skip
-def test_what_makes_no_sense_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
-_KNOWN = pd.DataFrame({"dog": [1.0]})

@@ -133,26 +133,3 @@ def test_every_container_gives_the_same(case):
 def test_stored_zeros_of_a_sparse_prediction_are_negative():
     Y_pred = sp.csr_array(([1, 0], ([0, 0], [0, 1])), shape=(1, 3))
     assert metrics.hamming_loss([[1, 0, 0]], Y_pred) == 0
-
-
-@pytest.mark.parametrize(
-    ("Y_true", "Y_pred", "options", "message"),
-    [
-        ([[1, 0]], [[1, 0, 0]], {}, r"Y_pred has shape \(1, 3\) but Y_true has shape \(1, 2\)"),
-        ([[1, 0], [0, 1]], [[1, 0], [0, np.nan]], {}, "Y_pred at row 1, label 1 is NaN"),
-        ([[1, 0]], [[0.3, 0]], {}, "Y_pred cannot be read. Y at row 0, label 0 is 0.3"),
-        ([[1, 0]], [["b"]], {}, "lists of tags but Y_true has no label names"),
-        ([[1, 0]], [[1, 0]], {"zero_division": 0.5}, "zero_division is 0.5"),
-        ([[1, 0]], [[1, 0]], {"sample_weight": [-1]}, "sample_weight at row 0 is -1;"),
-    ],
-)
-def test_bad_input_is_named(Y_true, Y_pred, options, message):
-    with pytest.raises(ValueError, match=message):
-        metrics.f1_score(Y_true, Y_pred, **options)
-
-
-def test_frames_with_labels_in_another_order_are_refused():
-    Y_true = pd.DataFrame([[1, 0]], columns=["sea", "sun"])
-    with pytest.raises(ValueError, match="label 'sun' in column 0 where Y_true has 'sea'"):
-        metrics.hamming_loss(Y_true, Y_true[["sun", "sea"]])
-    assert metrics.hamming_loss(Y_true, pd.DataFrame([[1, 0]])) == 0

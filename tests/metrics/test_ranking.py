@@ -140,14 +140,6 @@ def test_whole_numbers_that_would_be_tied_are_refused(make):
         metrics.ranking_loss([[1, 0]], make([[2**53 + 1, 2**53]]))
 
 
-@pytest.mark.parametrize(
-    ("metric", "average"), [("average_auc", "macro"), ("average_precision_score", "mean")]
-)
-def test_an_average_that_there_is_not_is_refused(metric, average):
-    with pytest.raises(ValueError, match=rf"average( is |=)'{average}'"):
-        getattr(metrics, metric)([[1, 0]], [[1.0, 0.0]], average)
-
-
 @settings(max_examples=60)
 @given(
     seed=st.integers(0, 999),

@@ -1,7 +1,6 @@
 """Metrics of the top k against a plain sort, scikit-learn's gain, and the Repository's formula."""
 
 import math
-from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -157,39 +156,6 @@ def test_keys_beyond_32_bits_are_looked_up():
     Y_true = LabelMatrix(diagonal)
     assert metrics.precision_at_k(Y_true, diagonal, 1) == 1
     assert metrics.average_auc(Y_true, diagonal, "example") == 1
-
-
-def _precision(scores):
-    return lambda: metrics.precision_at_k([[1, 0], [0, 1]], scores, 1)
-
-
-def _scored(propensity):
-    return lambda: metrics.propensity_scored_precision_at_k([[1, 0]], [[0.5, 0.2]], propensity, 1)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (_precision(np.zeros((2, 3))), r"scores has shape \(2, 3\) but Y_true has shape \(2, 2\)"),
-        (_precision(np.zeros(2)), r"scores has shape \(2,\)"),
-        (_precision([[0.0, 1.0], [np.nan, 0.0]]), "scores at row 1, label 0 is NaN"),
-        (_precision(sp.csr_array(([np.nan], ([1], [1])), shape=(2, 2))), "scores at row 1, label 1 is NaN"),
-        (_precision(sp.csr_array((3, 2))), r"scores has shape \(3, 2\)"),
-        (_precision([["a", "b"], ["c", "d"]]), "scores has entries that are not numbers; pass real numbers"),
-        (_precision([[1j, 0], [0, 0]]), "scores has entries that are not numbers; pass real numbers in rows"),
-        (_precision(pd.DataFrame({"x": ["a", "b"], "y": [1, 2]})), "entries that are not numbers"),
-        (_scored([0.5]), "pass one propensity per label"),
-        (_scored([0.5, 0.0]), "propensity of label 1 is 0.0"),
-        (lambda: metrics.propensities([[1, 0]], b=0), "b is 0"),
-        *(
-            (partial(metrics.precision_at_k, [[1, 0]], [[0.5, 0.2]], k), "2 labels; pass an integer from 1")
-            for k in (0, 3, 1.5, True, "1")
-        ),
-    ],
-)
-def test_what_cannot_be_measured_is_named(call, message):
-    with pytest.raises(ValueError, match=message):
-        call()
 
 
 def test_the_smallest_propensities_are_ratios_too():

@@ -158,14 +158,6 @@ def test_weights_count_like_repeated_rows():
     np.testing.assert_allclose(weighted, repeated, atol=1e-6)
 
 
-def test_nonsense_is_refused_in_one_sentence():
-    scores, labels, _ = make_problem(10, 2)
-    with pytest.raises(ValueError, match="method is 'beta'; pass 'auto', 'sigmoid' or 'isotonic'"):
-        calibrate_labels(labels, scores, "beta")
-    with pytest.raises(ValueError, match="min_positives is 0; pass an integer of at least 1"):
-        calibrate_labels(labels, scores, "isotonic", min_positives=0)
-
-
 @pytest.mark.parametrize("shrinkage", ["auto", 0])
 @pytest.mark.parametrize(("bend", "kind"), [(0.0, SigmoidCalibration), (6.0, IsotonicCalibration)])
 def test_the_kind_of_maps_follows_the_rows(bend, kind, shrinkage):

@@ -111,21 +111,3 @@ def test_the_fewest_rows_are_enough_and_fewer_are_refused(level, confidence):
     assert control_mistakes(labels[:fewest], scores[:fewest], **options).risk <= level
     with pytest.raises(ValueError, match=f"needs at least {fewest}"):
         control_mistakes(labels[: fewest - 1], scores[: fewest - 1], **options)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"control": "errors"}, "control is 'errors'; pass one of 'false_negatives'"),
-        ({"level": 0}, "level is 0; pass a number above 0 and below 1"),
-        ({"confidence": 1.0}, r"confidence is 1\.0; pass a number above 0"),
-        ({"guarantee": "sure"}, "guarantee is 'sure'; pass one of 'probability'"),
-        ({"control": "false_discoveries", "guarantee": "expectation"}, "is for false negatives, whose rate"),
-        ({"level": 0.01}, r"There are 60 calibration rows .* level 0\.01 needs at least 299"),
-        ({"level": 0.01, "guarantee": "expectation"}, r"level 0\.01 needs at least 99; pass more rows"),
-    ],
-)
-def test_nonsense_is_refused_in_one_sentence(arguments, message):
-    scores, labels = make_rows(60)
-    with pytest.raises(ValueError, match=message):
-        control_mistakes(labels, scores, **arguments)

@@ -19,9 +19,13 @@ from labelweave.postprocessing import (
 )
 from labelweave.postprocessing.thresholds.top_k import _LEFT_OUT, _told_apart
 from reference import threshold_twin as twin
+from refused import refusals
 
 _TREE = Taxonomy.from_nested({"animal": {"dog": ["poodle", "boxer"], "cat": None}, "plant": ["oak", "elm"]})
 _CLASSES = ["poodle", "boxer", "cat", "oak", "elm"]
+
+
+test_what_makes_no_sense_is_refused = refusals(__file__)
 
 
 @st.composite
@@ -150,50 +154,10 @@ def test_frames_and_whole_numbers_are_read():
     assert best_parent(frame, pd.Series(["x", np.nan], dtype=object)).tolist() == [1, 0]
 
 
-@pytest.mark.parametrize(
-    ("probabilities", "message"),
-    [
-        ([0.5, 0.5], r"shape \(2,\); they must have shape"),
-        (np.zeros((3, 0)), r"shape \(3, 0\)"),
-        ([[0.5, 0.5], [0.5, np.nan]], "at row 1, class 1 is nan"),
-        ([[1.5, -0.5]], "at row 0, class 1 is -0.5"),
-        ([[0.5, 0.5], [0.5, 0.4]], "row 1 sum to 0.9; they must sum to 1"),
-        ([[np.inf, 0.5]], "row 0 sum to inf"),
-        ([["a", "b"]], "entries that are not numbers"),
-    ],
-)
-def test_what_are_no_probabilities_is_refused(probabilities, message):
-    with pytest.raises(ValueError, match=message):
-        most_probable(probabilities)
-
-
 def test_the_row_of_a_later_block_is_named(monkeypatch):
     monkeypatch.setattr(class_probabilities, "_BLOCK_ENTRIES", 4)
     with pytest.raises(ValueError, match="row 5 sum to 2"):
         most_probable(np.vstack([np.full((5, 2), 0.5), np.ones((1, 2))]))
-
-
-def test_sparse_probabilities_are_refused():
-    sp = pytest.importorskip("scipy.sparse")
-    with pytest.raises(ValueError, match="sparse matrix; pass a dense"):
-        most_probable(sp.eye_array(3))
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda p: least_expected_loss(p, np.eye(3)), r"losses has shape \(3, 3\) but there are 2 classes"),
-        (lambda p: least_expected_loss(p, [[0, np.nan], [1, 0]]), "losses at row 0, column 1 is nan"),
-        (lambda p: best_parent(p, ["a"]), "parent_of_class has 1 entries but there are 2 classes"),
-        (rejected, "Neither confidence nor fraction"),
-        (lambda p: rejected(p, confidence=0.5, fraction=0.5), "Both confidence and fraction"),
-        (lambda p: rejected(p, confidence=1.5), "confidence is 1.5; pass a number from 0 to 1"),
-        (lambda p: rejected(p, fraction=float("nan")), "fraction is nan"),
-    ],
-)
-def test_what_cannot_be_decided_is_refused(call, message):
-    with pytest.raises(ValueError, match=message):
-        call([[0.5, 0.5]])
 
 
 def test_losses_and_parents_are_matched_by_name():
@@ -246,8 +210,3 @@ def test_labels_that_hardly_matter_are_omitted_row_by_row():
         assert used[row] == least
         assert rest[row] == pytest.approx(line[least:].sum(), abs=1e-15)
         np.testing.assert_array_equal(ranked[row, :least], line[:least])
-
-
-def test_what_is_no_probability_is_refused():
-    with pytest.raises(ValueError, match=r"The probability at row 1, label 0 is 1\.5; pass numbers"):
-        expected_f1_sizes([[0.5], [1.5]])

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
@@ -282,32 +281,6 @@ def test_the_exact_method_refuses_what_is_too_wide():
     )
     with pytest.raises(ValueError, match=r"7 labels and width 6, above exact_width=4; .* \"auto\" in place"):
         MapInference(graph, method="exact", exact_width=4)
-
-
-@pytest.mark.parametrize(("name", "value"), [("method", "mplp"), ("exact_width", 21), ("max_nodes", 0)])
-def test_parameters_out_of_range_are_refused(name, value):
-    with pytest.raises(ValueError, match=f"{name} is {value!r}(; it| and max_iter 100; both) must be"):
-        MapInference(CliqueGraph.empty(2), **{name: value})
-
-
-@pytest.mark.parametrize(
-    ("unary", "tables", "clamp", "message"),
-    [
-        ([1.0, 2.0], np.zeros(4), None, r"unary has shape \(2,\); it must be \(rows, 2\)"),
-        ([[1.0, 2.0]], np.zeros(5), None, r"tables has shape \(5,\); the cliques have 4 states together"),
-        ([[1.0, np.nan]], np.zeros(4), None, "unary at row 0, label 'b' is nan; scores are finite"),
-        ([[1.0, 1.0]], np.full(4, 1e308), None, "tables at row 0, entry 0 is 1e.308; scores are finite"),
-        ([[1.0, 2.0]], [0, 0, np.inf, 0], None, "tables at row 0, entry 2 is inf"),
-        ([[1.0, -1e308]], np.zeros(4), None, "'b' is -1e.308; .* most 1.*e.299.* scale f.* or use clamp to"),
-        (sp.csr_array([[1.0, 2.0]]), np.zeros(4), None, "unary is a sparse matrix; pass an array"),
-        ([[1.0, 2.0]], np.full(4, 1j), None, "tables has entries that are not numbers; .* real numbers"),
-        ([[1.0, 2.0]], np.zeros(4), [0, 1, 1], r"clamp has shape \(3,\); it must be \(2,\), or \(1, 2\)"),
-        ([[1.0, 2.0]], np.zeros(4), [0, 2], "clamp at row 0, label 'b' is 2; it is 0 or 1 for a label"),
-    ],
-)
-def test_scores_that_do_not_fit_are_refused(unary, tables, clamp, message):
-    with pytest.raises(ValueError, match=message):
-        MapInference(CliqueGraph(2, [(0, 1)], ["a", "b"])).solve(unary, tables, clamp)
 
 
 def test_the_time_that_is_expected_counts_tables_and_nodes():

@@ -223,30 +223,6 @@ def test_adjacent_numbers_are_told_apart():
     np.testing.assert_array_equal(scores > thresholds, [[False], [True]])
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"objective": "f1"}, "objective is 'f1'; pass one of 'micro_f1'"),
-        ({"objective": "recall"}, "no target is given; the objective 'recall' needs a target above 0"),
-        ({"objective": "precision", "target": 1.5}, "target is 1.5; the objective 'precision'"),
-        ({"target": 0.5}, "target=0.5 is for the objectives 'precision' and 'recall'"),
-        ({"scope": "row"}, "scope is 'row'; pass 'label' or 'global'"),
-        ({"scores": [[np.nan, 1]] * 3}, "scores at row 0, label 'a' is nan; pass finite numbers"),
-        ({"scores": [[1, 1]] * 2}, r"scores have shape \(2, 2\) but the labels have shape \(3, 2\)"),
-        ({"scores": [["x", "y"]] * 3}, "pass numbers of shape"),
-        ({"sample_weight": [1, 1]}, r"sample_weight has shape \(2,\), but there are 3 rows"),
-        ({"sample_weight": [1, -1, 1]}, "sample_weight at row 1 is -1;"),
-    ],
-)
-def test_nonsense_is_refused_in_one_sentence(arguments, message):
-    given_arguments = {"scores": np.zeros((3, 2)), **arguments}
-    labels = LabelMatrix(sp.csr_array(np.eye(3, 2)), names=["a", "b"])
-    with pytest.raises(ValueError, match=message):
-        choose_thresholds(labels, **given_arguments)
-    with pytest.raises(ValueError, match="There are no rows"):
-        choose_thresholds(np.zeros((0, 2)), np.zeros((0, 2)))
-
-
 def _far_apart(n_rows):
     """Labels whose best thresholds are far from each other, and labels that share one."""
     rng = np.random.default_rng(0)

@@ -239,37 +239,3 @@ def test_scikit_learn_and_our_own_cross_validations_take_it():
 def test_it_shows_its_parameters():
     shown = " ".join(repr(IterativeStratifiedKFold(3)).split())
     assert shown == "IterativeStratifiedKFold(n_splits=3, order=1, random_state=None, shuffle=False)"
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"n_splits": 1}, "at least one train/test split by setting n_splits=2 or more, got n_splits=1"),
-        ({"n_splits": 2.5}, "folds must be of Integral type. 2.5 of type"),
-        ({"n_splits": True}, "n_splits=2 or more, got n_splits=1"),
-        ({"order": 3}, "order is 3; pass 1 to stratify by labels"),
-        ({"order": "pairs"}, "order is 'pairs'"),
-        ({"shuffle": "yes"}, "shuffle must be True or False; got yes"),
-        ({"random_state": 0}, "random_state has no effect since shuffle is False.*set shuffle=True"),
-    ],
-)
-def test_nonsense_parameters_are_named(given, message):
-    with pytest.raises((TypeError, ValueError), match=message):
-        IterativeStratifiedKFold(**given)
-
-
-@pytest.mark.parametrize(
-    ("X", "Y", "message"),
-    [
-        (np.ones((4, 1)), None, "There is no Y to stratify by; pass the labels"),
-        (np.ones((4, 1)), np.ones((3, 2)), "There are 4 rows to split but Y has 3; they must agree"),
-        (np.ones((4, 1)), np.full((4, 2), 2), "Y at row 0, label 0 is 2"),
-        (np.ones((4, 1)), np.ones((4, 1, 1)), r"Y has shape \(4, 1, 1\)"),
-        (np.ones((4, 1)), 7, r"Y has shape \(\)"),
-        (np.ones((4, 1)), [[0], [0, 1], [], [1]], "The rows of Y have different lengths"),
-        (np.ones((2, 1)), np.ones((2, 1)), "n_splits is 3 but there are 2 rows; pass at most 2"),
-    ],
-)
-def test_nonsense_targets_are_named(X, Y, message):
-    with pytest.raises(ValueError, match=message):
-        next(IterativeStratifiedKFold(3).split(X, Y))
