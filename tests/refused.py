@@ -45,8 +45,9 @@ def refusals(file):
     def test(call, said):
         kind, words = re.fullmatch(r"(?:(\w+Error): )?(.*)", said).groups()
         parts = ".*".join(map(re.escape, words.split(" ... ")))
+        names = dict(_names(path))
         with pytest.raises(Exception, match=f"(?s){parts}") as refused:
-            eval(call, dict(_names(path)))
+            eval(call, names)
         assert (kind or "ValueError") in {one.__name__ for one in refused.type.__mro__}
         assert "\n" not in str(refused.value) or "sample" in str(refused.value)
 

@@ -83,20 +83,6 @@ def test_sets_of_classes_are_compared_as_in_memory(client, table):
     assert model.score(chunks(X), chunks(unknown)) == pytest.approx(model.score(X, unknown))
 
 
-def test_what_makes_no_sense_is_refused(client, table):
-    X, Y = map(chunks, table)
-    with pytest.raises(ValueError, match="BinaryRelevance needs data in memory"):
-        lw.compare(lw.BinaryRelevance(), X, Y)
-    with pytest.raises(ValueError, match="checkpoint stores one fit"):
-        lw.compare(lw.MaxMarginClassifier(checkpoint="somewhere"), X, Y)
-    with pytest.raises(ValueError, match="reference is 'b'"):
-        lw.compare({"a": lw.LowRankClassifier()}, X, Y, reference="b")
-    y = np.where(table[0][:, 0] > 0, "a", "b").astype(object)
-    y[40] = None
-    with pytest.raises(ValueError, match="A row of y has no class"):
-        lw.compare(lw.MaxMarginClassifier(), X, chunks(y), 2)
-
-
 def rows_and_weights(n=90, d=20, n_labels=6):
     random = np.random.default_rng(0)
     X = random.normal(size=(n, d))
@@ -143,22 +129,3 @@ def test_measures_of_classes(client):
     broken = [dask.delayed((X[:1], ValueError("a.svm at line 3: no number")))]
     with pytest.raises(ValueError, match=r"Partition 0: a\.svm at line 3: no number"):
         model.score(broken)
-
-
-def test_measures_of_what_makes_no_sense_are_refused_with_its_partition(client):
-    X, Y, weights = rows_and_weights()
-    model = MaxMarginClassifier().fit(chunks(X), chunks(Y))
-    with pytest.raises(ValueError, match="Partition 2: Y at row 0"):
-        model.score(chunks(X), chunks(np.where(np.arange(90)[:, None] >= 30, 7, Y)))
-    with pytest.raises(ValueError, match="Partition 0: sample_weight is invalid; pass a number >= 0"):
-        model.score(chunks(X), chunks(Y), chunks(weights - 3))
-    with pytest.raises(ValueError, match="X has no rows"):
-        model.score(chunks(X[:0], sizes=(0,)), chunks(Y[:0], sizes=(0,)))
-    with pytest.raises(ValueError, match="which has no partitions"):
-        model.score(chunks(X), Y)
-
-
-def test_columns_that_look_like_labels_here_and_like_classes_there_are_refused(client):
-    X, y = rows_and_weights()[0], np.arange(90)[:, None] // 30
-    with pytest.raises(ValueError, match=r"pass one kind, classes with shape \(n,\)"):
-        MaxMarginClassifier().fit(chunks(X, sizes=(30, 30, 30)), chunks(y, sizes=(30, 30, 30)))

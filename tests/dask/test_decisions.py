@@ -219,24 +219,6 @@ def test_hierarchies_with_decisions_inside_and_around(client, settings):
     assert_same(there, here, X, chunks(X))
 
 
-@pytest.mark.parametrize(
-    ("inner", "said"),
-    [
-        (lw.BinaryRelevance(), "a BinaryRelevance, which cannot read partitions"),
-        (MaxMarginClassifier(kernel="precomputed"), "is for data in memory"),
-        (MaxMarginClassifier(checkpoint="x"), "checkpoint stores one fit"),
-        (MaxMarginClassifier, "class"),
-        (lw.LabelTextClassifier(), "LabelTextClassifier needs data in memory"),
-    ],
-    ids=["in memory", "kernel", "checkpoint", "class", "texts"],
-)
-def test_nonsense_is_refused_in_a_sentence(client, inner, said):
-    X, Y, _ = table()
-    model = lw.CalibratedLabelClassifier(inner, validation_fraction=0.3)
-    with pytest.raises((ValueError, TypeError), match=said):
-        model.fit(chunks(X), chunks(Y))
-
-
 def test_what_cannot_be_is_refused(client):
     from sklearn.linear_model import LogisticRegression
 
@@ -258,13 +240,3 @@ def test_what_cannot_be_is_refused(client):
         lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X[:, :9]), chunks(Y))
     with pytest.raises(ValueError, match="returns scores of shape"):
         lw.TunedThresholdClassifier(fitted, cv="prefit").fit(chunks(X), chunks(Y[:, :3]))
-
-
-def test_low_rank_models_have_their_own_bound(client):
-    X, Y, _ = table()
-    for inner, part, said in (
-        (LowRankClassifier(rank=2), {}, r"scores of 120 of them for 4 labels, .* raise it\."),
-        (MaxMarginClassifier(), {"validation_fraction": 0.3}, "raise it, or pass a smaller"),
-    ):
-        with lw.config_context(memory_budget=1e-3), pytest.raises(ValueError, match=said):
-            lw.TunedThresholdClassifier(inner, **part).fit(chunks(X), chunks(Y))

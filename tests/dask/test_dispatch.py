@@ -1,7 +1,5 @@
 """X decides where a method runs; what a cluster does not support is refused by one table."""
 
-import dask.array as da
-import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,10 +9,14 @@ import labelweave as lw
 from labelweave.dask.models import FAMILIES, refuse_in_memory
 from labelweave.estimators.parameters import RULES
 from partitioned import chunks, partitions
+from refused import refusals
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 4))
 Y = (X @ RANDOM.normal(size=(4, 3)) > 0).astype(int)
+
+
+test_what_makes_no_sense_is_refused = pytest.mark.usefixtures("client")(refusals(__file__))
 
 
 @pytest.mark.parametrize("kind", FAMILIES)
@@ -24,67 +26,6 @@ def test_every_value_that_the_table_does_not_name_is_refused(kind):
         if rule.fact == "partitions" and is_own and not callable(rule.allowed):
             with pytest.raises(ValueError, match="='other' is for data in memory; with Dask collections"):
                 refuse_in_memory(kind(**{rule.names: "other"}))
-
-
-@pytest.mark.parametrize(
-    ("model", "said"),
-    [
-        (lw.BinaryRelevance(), r"needs data in memory; .* MaxMarginClassifier\.$"),
-        (lw.TableModel(lw.BinaryRelevance()), r"needs data in memory; .* MaxMarginClassifier\.$"),
-        (lw.MaxMarginClassifier(kernel="precomputed"), "kernel='precomputed' is for data in memory"),
-        (lw.MaxMarginClassifier(kernel=["rbf", "linear"]), "a list of kernels, which are for data in memory"),
-        (lw.MaxMarginClassifier(kernel="rbf", label_mean=np.ones((3, 4))), "label_mean needs weights"),
-        (lw.MaxMarginClassifier(prune="certified"), "prune='certified' is for data in memory"),
-        (lw.MaxMarginClassifier(threshold="best"), "threshold"),
-        (lw.MaxMarginClassifier(flip_rates=(0.5, 0.6)), "add up to 1 or more"),
-        (lw.MaxMarginClassifier(label_mean=np.ones((3, 3))), "label_mean has 3 labels and 3 features"),
-        (lw.MaxMarginClassifier(label_covariance=np.eye(4)), "over 4 labels but y has 3"),
-        (lw.LowRankClassifier(kernel="precomputed"), "kernel='precomputed' is for data in memory"),
-        (lw.LowRankClassifier(flip_rates=0.1), "flip_rates"),
-        (lw.LowRankClassifier(0), "rank"),
-        (
-            lw.LowRankClassifier(lw.RankSearch()),
-            "rank is a choice of several, which is for data in mem",
-        ),
-        (lw.KernelLogisticClassifier("precomputed"), "for data in memory"),
-        (lw.KernelLogisticClassifier("ard"), "for data in memory"),
-        (lw.KernelLogisticClassifier("linear", decision="?"), "decision"),
-    ],
-)
-def test_what_no_cluster_fits_is_refused(client, model, said):
-    with pytest.raises(ValueError, match=said):
-        model.fit(chunks(X), chunks(Y))
-
-
-@pytest.mark.parametrize(
-    ("model", "budget", "said"),
-    [
-        (lw.MaxMarginClassifier(), 1e-6, "memory_budget"),
-        (lw.KernelLogisticClassifier(), 0.001, "on the client"),
-        (lw.LabelGraphClassifier("none"), 0.001, r"90 rows x 3 labels take 0 MB .* is 0\.001; raise it"),
-    ],
-)
-def test_tables_beyond_the_memory_budget_are_refused(client, model, budget, said):
-    with lw.config_context(memory_budget=budget), pytest.raises(ValueError, match=said):
-        model.fit(chunks(X), chunks(Y))
-
-
-def test_methods_without_an_answer_are_refused():
-    with pytest.raises(ValueError, match=r"LowRankClassifier\.partial_fit does not take Dask collections"):
-        lw.LowRankClassifier(rank=1).partial_fit(chunks(X), chunks(Y))
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        {"y": da.from_array(Y, chunks=(30, 3))},
-        {"y": Y, "sample_weight": da.ones(90, chunks=30)},
-        {"y": dd.from_pandas(pd.DataFrame(Y), npartitions=2)},
-    ],
-)
-def test_targets_elsewhere_do_not_go_with_rows_in_memory(given):
-    with pytest.raises(ValueError, match=r"is a Dask .* would be gathered into memory"):
-        lw.MaxMarginClassifier().fit(X, **given)
 
 
 @pytest.mark.parametrize("collection", [chunks, partitions], ids=["array", "list"])
@@ -117,13 +58,11 @@ def test_a_fit_forgets_the_last_one_and_keeps_its_parameters(client):
     np.testing.assert_array_equal(model.coef_, lw.MaxMarginClassifier(C=0.1).fit(X, Y).coef_)
 
 
-def test_callbacks_and_weights_that_a_fit_does_not_take_are_refused(client):
+def test_callbacks_are_refused(client):
     class Callback:
         def setup(self, *_):
             """Start."""
 
-    with pytest.raises(TypeError, match=r"AutoLabelClassifier\.fit does not take entry_weight"):
-        lw.AutoLabelClassifier().fit(chunks(X), chunks(Y), entry_weight=chunks(Y))
     model = lw.MaxMarginClassifier()
     model._skl_callbacks = [Callback()]
     with pytest.raises(ValueError, match="callbacks are for data in memory"):

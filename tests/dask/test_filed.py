@@ -149,22 +149,6 @@ def test_svmlight_files_count_features_alike(client, tmp_path):
         read_files(tmp_path, n_features=2)
 
 
-BAD = {
-    "nothing": (lambda folder: "nowhere/rows.txt", {}, "nowhere"),
-    "an empty pattern": (lambda folder: f"{folder}/*.none", {}, "found no files"),
-    "no files": (lambda folder: [], {}, "data is an empty list"),
-    "a format that is none": (lambda folder: folder, {"format": "x"}, "format is 'x'"),
-    "an option of others": (lambda folder: folder, {"labels": "tags"}, "'labels' is not an option"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_is_refused_in_a_sentence(client, folder, case):
-    of_folder, options, said = BAD[case]
-    with pytest.raises((ValueError, OSError), match=said):
-        read_files(of_folder(folder), **options)
-
-
 def test_tables_are_read_by_dask(client, tmp_path):
     pd.DataFrame({"a": [1, 2], "b": ["x", "y"]}).to_parquet(tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match="is a table; read it with"):

@@ -18,7 +18,6 @@ from labelweave.foundation.arrays import Workers
 
 SIZES = (50, 20, 50)
 TREE = {"first": [0, 1], "second": [2]}
-LIVING = lw.Taxonomy.from_any({"all": {"animal": ["cat", "dog"], "plant": []}})
 
 
 def table(n=120, seed=0):
@@ -134,15 +133,6 @@ def test_kernels_of_low_rank_models(client, settings):
     np.testing.assert_allclose(
         model.decision_function(chunks(X)).compute(), whole.decision_function(X), atol=1e-5
     )
-
-
-@pytest.mark.parametrize("settings", [{"label_covariance": LIVING}, {"taxonomy": LIVING}])
-def test_inner_nodes_are_refused(client, settings):
-    X = table()[0]
-    y = np.array(["dog", "cat", "animal", "plant"])[np.arange(120) % 4]
-    model = (lw.KernelLogisticClassifier if "taxonomy" in settings else lw.LowRankClassifier)(**settings)
-    with pytest.raises(ValueError, match=r"y has 'animal', an inner node .* pass leaves, None"):
-        model.fit(chunks(X), chunks(y))
 
 
 @pytest.mark.parametrize(

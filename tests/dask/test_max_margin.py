@@ -137,55 +137,6 @@ def test_partitions_that_end_differently_are_brought_together(client):
     assert model.converged_
 
 
-def _with_a_hole(X):
-    X = X.copy()
-    X[35, 2] = np.nan
-    return X
-
-
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda X, Y: (X, chunks(Y)), "y is a Dask Array, which would be gathered into memory"),
-        (lambda X, Y: (chunks(X), Y), "y is a ndarray, which has no partitions"),
-        (lambda X, Y: (chunks(X), None), "y is None"),
-        (
-            lambda X, Y: (chunks(X), chunks(Y, (90,)).to_delayed().ravel().tolist()),
-            "X has 3 partitions but y has 1",
-        ),
-        (
-            lambda X, Y: (chunks(_with_a_hole(X)), chunks(Y)),
-            "Partition 1: Input X contains NaN at row 5, column 2",
-        ),
-        (lambda X, Y: (chunks(X), chunks(Y + 2)), "Partition 0: Y at row"),
-        (lambda X, Y: (chunks(X), chunks(np.full(90, "a"))), "one class only"),
-        (lambda X, Y: ([dask.delayed(X), dask.delayed(X[:, :3])], [dask.delayed(Y)] * 2), "has 3 features"),
-        (lambda X, Y: ([dask.delayed(X)] * 2, [dask.delayed(Y), dask.delayed(Y[:, :2])]), "has 2 labels"),
-        (
-            lambda X, Y: (
-                [dask.delayed(X[:45]), dask.delayed(X[45:])],
-                [dask.delayed([["a"]] * 45), dask.delayed(Y[45:])],
-            ),
-            "One partition of y has lists of labels and another has none",
-        ),
-        (
-            lambda X, Y: ([dask.delayed(X)], [dask.delayed(["['a']", "[]"] * 45)]),
-            "Partition 0: y has lists as text",
-        ),
-        (lambda X, Y: (chunks(X[:0], (0,)), chunks(Y[:0], (0,))), "no rows"),
-        (lambda X, Y: ([dask.delayed(3)], [dask.delayed(Y)]), "Partition 0: X is of type int; pass part"),
-        (
-            lambda X, Y: ([dask.delayed(X)], [dask.delayed(np.array(["a", 1, "b"] * 30, object))]),
-            "Partition 0: y mixes entries of the types",
-        ),
-    ],
-)
-def test_data_that_make_no_sense_are_refused(client, make, said):
-    with pytest.raises(ValueError, match=said) as caught:
-        MaxMarginClassifier().fit(*make(*table()))
-    assert "\n" not in str(caught.value)
-
-
 def test_rows_may_be_lists(client):
     X, Y = table()
     model = MaxMarginClassifier().fit([dask.delayed(X.tolist())], [dask.delayed(Y)])
@@ -207,11 +158,6 @@ def test_without_a_client_it_says_so(monkeypatch):
     monkeypatch.setattr("labelweave.dask.client.get_client", get_client)
     with pytest.raises(ValueError, match="There is no Dask client"):
         MaxMarginClassifier().fit(chunks(X), chunks(Y))
-
-
-def test_unfitted_models_say_so(client):
-    with pytest.raises(ValueError, match="not fitted yet"):
-        MaxMarginClassifier().predict(chunks(np.ones((90, 2))))
 
 
 def test_many_chunks_are_visited_by_few_tasks(client, monkeypatch):

@@ -90,20 +90,6 @@ def test_labels_by_probability(client, apart, name):
     assert_same(model, whole.fit(X, P, entry_weight=1 + Y), X)
 
 
-@pytest.mark.parametrize(
-    ("given", "said"),
-    [
-        ({"entry_weight": -np.ones((90, 5))}, "Partition 0: entry_weight at row 0, label 0 is -1"),
-        ({"entry_weight": np.ones((90, 4))}, "Partition 0: entry_weight has shape"),
-        ({"sample_weight": np.zeros(90)}, "sample_weight is zero in every row"),
-    ],
-)
-def test_weights_that_make_no_sense_are_refused(client, given, said):
-    X, Y = table()
-    with pytest.raises(ValueError, match=said):
-        MaxMarginClassifier().fit(chunks(X), chunks(Y), **{k: chunks(v) for k, v in given.items()})
-
-
 @pytest.mark.parametrize("name", ["max-margin", "one-call"])
 def test_what_is_masked_is_unknown(client, name):
     X, _ = table()

@@ -1,7 +1,5 @@
 """Columns of text, categories and numbers of Dask's frames become features as those of a frame in memory."""
 
-import warnings
-
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
@@ -184,54 +182,6 @@ def test_partitions_do_not_matter(client, cuts, min_df):
     assert np.allclose([found.means_, found.scales_], [whole.means_, whole.scales_], rtol=1e-12)
 
 
-FAR = ROWS.assign(size=[1e300 if row == 50 else 1e-300 for row in range(90)])
-BAD = {
-    "of one machine": (lambda: lw.TableModel(lw.BinaryRelevance()), {}, "needs data in memory"),
-    "absent": ({"text": "plot"}, {}, "Partition 0: The table has no column 'plot'"),
-    "absent in one": ({"text": "text"}, {"X": [ROWS[:40], ROWS[["size"]][40:]]}, "Partition 1: .*'text'"),
-    "absent to drop": ({"drop": "plot"}, {}, "no column 'plot'"),
-    "no numbers": ({"numeric": "kind"}, {}, "Partition 0: Row 0, column 'kind'"),
-    "a missing number": (
-        {"numeric": "size", "missing_numeric": "error"},
-        {"X": [ROWS[:40], ROWS[40:].assign(size=np.nan)]},
-        "Partition 1: Row 40, column 'size' has no number",
-    ),
-    "far numbers": ({"numeric": "size"}, {"X": [FAR[:40], FAR[40:]]}, "column 'size' has numbers so large"),
-    "numbers as good as equal": (
-        {"numeric": "size"},
-        {"X": [ROWS[:40].assign(size=1e100), ROWS[40:].assign(size=np.nextafter(1e100, 2e100))]},
-        "Partition [01]: Row .* standard deviations",
-    ),
-    "no words": ({"text": "text", "min_df": 1000}, {}, "no word occurs in 1000 rows"),
-    "no frame": ({}, {"X": [ROWS[["size"]].to_numpy()[:40], ROWS[40:]]}, "needs a DataFrame"),
-    "no rows": ({}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its partitions"),
-    "no rows, named": ({"text": "text"}, {"X": [ROWS[:0]], "y": [TRUTH[:0]]}, "no rows in any of its part"),
-    "times": ({}, {"X": [ROWS[:40].assign(at=pd.Timedelta(0)), ROWS[40:]]}, "times in column 'at'"),
-    "labels of other rows": ({"text": "text"}, {"y": [TRUTH[:10], TRUTH[10:]]}, "Partition 0: .*40 rows"),
-}
-
-
-@pytest.mark.parametrize("case", BAD)
-def test_what_cannot_be_is_refused_in_a_sentence(client, case):
-    settings_, data, said = BAD[case]
-    data = {"X": [ROWS[:40], ROWS[40:]], "y": [TRUTH[:40], TRUTH[40:]]} | data
-    model = settings_() if callable(settings_) else lw.TableModel(lw.MaxMarginClassifier(), **settings_)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        with pytest.raises(ValueError, match=said):
-            model.fit(*([dask.delayed(part) for part in data[name]] for name in ("X", "y")))
-
-
-def test_it_stands_outermost(client):
-    model = lw.TableModel(lw.MaxMarginClassifier())
-    with pytest.raises(ValueError, match="with TableModel outermost"):
-        lw.CalibratedLabelClassifier(model).fit(frame(ROWS), frame(TRUTH))
-    with pytest.raises(ValueError, match="must be outermost"):
-        lw.compare({"one": model}, frame(ROWS), frame(TRUTH))
-    with pytest.raises(ValueError, match="which has no partitions"):
-        model.fit(frame(ROWS), TRUTH)
-
-
 def test_it_is_a_scikit_learn_estimator(client):
     model = lw.TableModel(lw.MaxMarginClassifier(C=2.0), text="text")
     assert clone(model).set_params(classifier__C=3.0).classifier.C == 3.0
@@ -239,9 +189,3 @@ def test_it_is_a_scikit_learn_estimator(client):
     assert hasattr(lw.TableModel(lw.KernelLogisticClassifier()), "predict_proba")
     with pytest.raises(AttributeError, match="vectorizer_"):
         _ = model.vectorizer_
-
-
-def test_an_encoder_is_refused(client):
-    model = lw.TableModel(lw.MaxMarginClassifier(**MARGIN), text="text", encoder="static")
-    with pytest.raises(ValueError, match=r"^An encoder does not support Dask collections, .*; omit it"):
-        model.fit(parted(ROWS), parted(TRUTH))
