@@ -2,7 +2,7 @@
 
 After ">>> " a list defines names; after "$" stands a call, or several below each other, whose "{}" is filled
 in by the lines below, each with its message, which is after the kind of error where that is not a ValueError;
-" ... " skips words.
+" ... " skips words.  ``file(name, text)`` writes a file.
 """
 
 import re
@@ -31,7 +31,7 @@ def _cases(path):
         if line.startswith("$"):
             calls = [*(calls if before.startswith("$") else []), line[2:] or "{}"]
         elif " -> " in line and not line.startswith((">>> ", "# ")):
-            own, _, said = line.rpartition(" -> ")
+            own, _, said = line.partition(" -> ")
             for call in calls:
                 yield pytest.param(call.replace("{}", own), said, id=call.replace("{}", own))
         before = line
@@ -42,13 +42,18 @@ def refusals(file):
     path = Path(file).parent / "refused.txt"
 
     @pytest.mark.parametrize(("call", "said"), [*_cases(path)])
-    def test(call, said):
+    def test(call, said, tmp_path):
+        def file(name, text):
+            (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+            return tmp_path / name
+
         kind, words = re.fullmatch(r"(?:(\w+Error): )?(.*)", said).groups()
         parts = ".*".join(map(re.escape, words.split(" ... ")))
-        names = dict(_names(path))
+        names = _names(path) | {"file": file}
         with pytest.raises(Exception, match=f"(?s){parts}") as refused:
             eval(call, names)
         assert (kind or "ValueError") in {one.__name__ for one in refused.type.__mro__}
         assert "\n" not in str(refused.value) or "sample" in str(refused.value)
+        assert len(str(refused.value)) < 1000
 
     return test

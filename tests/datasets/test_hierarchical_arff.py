@@ -45,25 +45,6 @@ def test_class_column_may_come_first_and_inner_nodes_may_be_omitted_of_the_heade
     assert data.X.tolist() == [[0, 1]]
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        (HEAD + "0.5,1/9\n", 5, "the class '1/9'"),
-        (HEAD + "0.5\n", 5, "a row of 1 cells"),
-        (HEAD + "0.5,1,1\n", 5, "a row of 3 cells"),
-        (HEAD + "{0 1}\n", 5, "sparse row"),
-        (HEAD.replace("1/2/3", "/".join("1" * 101)) + "0.5,1\n", 3, "101 levels"),
-        (HEAD, None, "no rows"),
-        (HEAD.replace("hierarchical 1,2,1/2,1/2/3", "numeric") + "1,2\n", 4, "0 hierarchical attributes"),
-        ("@relation r\n@attribute c hierarchical 1\n@data\n1\n", 3, "no feature"),
-    ],
-)
-def test_malformed_files_name_the_line(tmp_path, text, line, words):
-    with pytest.raises(DataFileError, match=words) as caught:
-        read_hierarchical_arff(write(tmp_path / "t.arff", text))
-    assert caught.value.line == line
-
-
 @settings(max_examples=30)
 @given(seed=st.integers(0, 99), where=st.floats(0, 1))
 def test_round_trip_and_cuts(tmp_path, seed, where):
@@ -146,19 +127,3 @@ def test_repeated_edges_count_once(tmp_path):
     with pytest.warns(UserWarning, match="2 of 7 listed values are duplicates"):
         data = read_hierarchical_arff(write(tmp_path / "t.arff", text))
     assert data.Y.to_dense().tolist() == [[1, 1, 1, 1, 0]]
-
-
-@pytest.mark.parametrize(
-    ("text", "line", "words"),
-    [
-        (EDGES + "0.5,w,e\n", 6, "the class 'e'; expected a node that the header lists"),
-        (EDGES + "0.5,w,d@\n", 6, "the class ''"),
-        (EDGES.replace("c/d", "c/d,d/a") + "0.5,w,d\n", 4, "cycle: "),
-        (EDGES.replace("c/d", "c/") + "0.5,w,c\n", 4, "is empty"),
-    ],
-)
-def test_malformed_graphs_name_the_line(tmp_path, text, line, words):
-    with pytest.raises(DataFileError, match=words) as caught:
-        read_hierarchical_arff(write(tmp_path / "t.arff", text))
-    assert caught.value.line == line
-    assert "\n" not in str(caught.value)
