@@ -2,10 +2,11 @@
 
 After ">>> " a list defines names; after "$" stands a call, or several below each other, whose "{}" is filled
 in by the lines below, each with its message, which is after the kind of error where that is not a ValueError;
-" ... " skips words.  ``file(name, text)`` writes a file.
+" ... " skips words.  Calls run in a folder of their own, where ``file(name, text)`` writes a file.
 """
 
 import re
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
 
@@ -50,7 +51,7 @@ def refusals(file):
         kind, words = re.fullmatch(r"(?:(\w+Error): )?(.*)", said).groups()
         parts = ".*".join(map(re.escape, words.split(" ... ")))
         names = _names(path) | {"file": file}
-        with pytest.raises(Exception, match=f"(?s){parts}") as refused:
+        with chdir(tmp_path), pytest.raises(Exception, match=f"(?s){parts}") as refused:
             eval(call, names)
         assert (kind or "ValueError") in {one.__name__ for one in refused.type.__mro__}
         assert "\n" not in str(refused.value) or "sample" in str(refused.value)

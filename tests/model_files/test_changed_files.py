@@ -70,16 +70,6 @@ def test_every_changed_byte_of_a_signed_file_is_noticed(signed):
             read_model_file(signed, key=KEY)
 
 
-@pytest.mark.parametrize(
-    ("key", "error"), [("text" * 8, TypeError), (b"short", ValueError), (b"", ValueError)]
-)
-def test_keys_that_are_none(tmp_path, small_file, key, error):
-    with pytest.raises(error, match=r"^key "):
-        write_model_file(tmp_path / "m", ModelContent("Demo", {}), key=key)
-    with pytest.raises(error, match=r"^key "):
-        read_model_file(small_file, key=key)
-
-
 def test_a_model_is_signed_and_checked(tmp_path):
     model = BinaryRelevance().fit(np.eye(3), np.eye(3, dtype=int))
     model.save(tmp_path / "m.lw", key=KEY)
@@ -221,13 +211,6 @@ def test_pickles_and_archives_are_refused(tmp_path):
 def test_other_safetensors_files_are_refused(tmp_path, metadata):
     data = safetensors.numpy.save({"layer.weight": np.ones((3, 4), np.float32)}, metadata)
     assert "it is a safetensors file, but not a labelweave model" in refused(tmp_path / "other", data)
-
-
-def test_missing_files_and_directories(tmp_path):
-    with pytest.raises(FileNotFoundError, match="absent"):
-        read_model_file(tmp_path / "absent.lw")
-    with pytest.raises(IsADirectoryError, match="directory"):
-        read_model_file(tmp_path)
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")

@@ -69,33 +69,6 @@ def test_a_state_that_the_class_does_not_take(tmp_path):
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-MALFORMED = [
-    {"__array__": "absent"},
-    {"__array__": []},
-    {"__array__": "a", "more": 1},
-    {"__tuple__": 3},
-    {"__dict__": 3},
-    {"__dict__": {}, "__tuple__": []},
-    {"__scalar__": "<f4"},
-    {"__scalar__": "O", "value": 1},
-    {"__scalar__": ["<f4"], "value": 1.0},
-    {"__scalar__": "<f4", "value": 0.1},
-    {"__scalar__": "|i1", "value": 300},
-    {"__scalar__": "|i1", "value": 1.5},
-    {"__scalar__": "<f4", "value": "x"},
-    {"__scalar__": "<f2", "value": 1e300},
-    {"__scalar__": "<U", "value": 5},
-    {"__object__": ["tests.Model"], "state": {}},
-    {"__object__": "tests.Model"},
-]
-
-
-@pytest.mark.parametrize("value", MALFORMED, ids=str)
-def test_malformed_markers_are_refused(value):
-    with pytest.raises(model_files.ModelFileError):
-        model_files.decode({"x": [value]}, {"a": np.ones(1)})
-
-
 def test_a_name_is_given_once():
     with pytest.raises(ValueError, match="is taken by"):
         model_files.storable("tests.Model")(Covariance)
