@@ -74,8 +74,3 @@ def test_strided_tables_serve_and_not_a_number_stays():
     np.testing.assert_allclose(column_inner(left[::2, 1:4], right[::2, 1:4], Workers()), expected.sum(axis=0))
     rows = row_inner(left[1::2], right[1::2], Workers())
     assert np.flatnonzero(np.isnan(rows)).tolist() == [3]
-
-
-def test_tables_of_two_shapes_are_refused():
-    with pytest.raises(ValueError, match="the same shape"):
-        row_inner(np.ones((3, 2)), np.ones((3, 1)), Workers())

@@ -18,9 +18,12 @@ from labelweave.decisions.automatic.label_sets import KnownSets
 from labelweave.decisions.automatic.members import Members
 from labelweave.foundation.config import note_interrupt
 from labelweave.model_files import ModelFileError
+from refused import refusals
 from watching import Count
 
 QUICK = {"time_budget": 1e-3}
+
+test_what_makes_no_sense_is_refused = refusals(__file__)
 
 
 @pytest.fixture(scope="module")
@@ -208,8 +211,6 @@ def test_missing_features_get_the_means_of_training_rows(data, reloaded):
     assert_array_equal(small().fit(frame, Y, weights).feature_means_, model.feature_means_)
     never = np.column_stack([X, np.full(len(X), np.nan)])
     assert np.isfinite(small(members=["rbf"]).fit(never, Y).decision_function(never)).all()
-    with pytest.raises(ValueError, match="infinity at row 3, column 0"):
-        small().fit(np.where(np.arange(len(X))[:, None] == 3, np.inf, gaps), Y)
     sparse = sp.csr_array(np.where(np.isnan(gaps), np.nan, np.maximum(gaps, 0)))
     assert np.isfinite(small(members=["rbf"]).fit(sparse, Y).decision_function(sparse)).all()
     assert small(members=["rbf"]).fit(sp.csr_array(np.abs(X)), Y).feature_means_ is None
@@ -303,8 +304,6 @@ def test_a_callback_can_end_the_fit(data):
 
 
 def test_a_single_row_is_refused():
-    with pytest.raises(ValueError, match="1 row"):
-        small().fit([[0.0]], [[1, 0]])
     assert small().fit([[0.0], [1.0]], [[1, 0], [0, 1]]).predict([[0.0]]).shape == (1, 2)
 
 

@@ -129,11 +129,7 @@ def test_missing_labels_and_weights(data):
     partly[::7, 0] = np.nan
     own = auto("linear", lw.MaxMarginClassifier()).fit(X, partly, weights)
     assert np.isfinite(own.predict_proba(X_test)).all()
-    with pytest.raises(ValueError, match="RandomForestClassifier does not support missing labels"):
-        auto(RandomForestClassifier(5)).fit(X, partly)
     auto(RandomForestClassifier(5)).fit(X, Y, weights)
-    with pytest.raises(ValueError, match="KNeighborsClassifier does not support sample_weight"):
-        auto(KNeighborsClassifier()).fit(X, Y, weights)
 
 
 class Mute(BaseEstimator):
@@ -152,9 +148,6 @@ def test_what_is_no_multi_label_estimator_is_refused(data):
         auto(Mute()).fit(X, Y)
     with pytest.raises(ValueError, match=r"OfOneLabel returns scores of shape \(24, 1\) for 3 labels"):
         auto(OfOneLabel()).fit(X, Y)
-    for members in ([], ["rbf", "rbf"], ["svm"], [RandomForestClassifier], [None], [3]):
-        with pytest.raises(ValueError, match="pass 'auto', or a list of distinct names"):
-            named_members(members)
     two = named_members(["rbf", KNeighborsClassifier(), KNeighborsClassifier(3)])
     assert list(two) == ["rbf", "KNeighborsClassifier", "KNeighborsClassifier 2"]
 
@@ -243,15 +236,3 @@ def test_answers_in_all_forms_are_one_column_a_label():
     np.testing.assert_array_equal(responses(stored, "predict_proba", FEW, 2), np.eye(2))
     constant = _answer([np.ones((30, 1)), np.ones((30, 1))], classes_=[np.array([0]), np.array([1])])
     np.testing.assert_array_equal(responses(constant, "predict_proba", FEW, 2), np.tile([0.0, 1.0], (30, 1)))
-
-
-@pytest.mark.parametrize(
-    ("found", "what"),
-    [
-        (np.ones((30, 3)), r"scores of shape \(30, 3\)"),
-        (np.full((30, 2), np.nan), "numbers that are not finite"),
-    ],
-)
-def test_answers_that_are_not_one_number_a_label_are_refused(found, what):
-    with pytest.raises(ValueError, match=what):
-        responses(_answer(found), "predict_proba", FEW, 2)

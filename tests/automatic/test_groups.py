@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from numpy.testing import assert_allclose, assert_array_equal
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit, TimeSeriesSplit
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
 
 import labelweave as lw
 from labelweave.decisions.automatic.label_sets import value_of_sets
@@ -89,24 +89,10 @@ def test_folds_may_be_given(data, cv, groups, n_folds, reloaded):
     assert_array_equal(again.predict(data[0]), model.predict(data[0]))
 
 
-@pytest.mark.parametrize(
-    ("cv", "groups", "said"),
-    [
-        (KFold(5, shuffle=True, random_state=0), "groups", "rows 0 and 1 of one group into two folds"),
-        (ShuffleSplit(3, random_state=0), None, "every row out once"),
-        (TimeSeriesSplit(3), None, "row 120 in neither part"),
-        ([(np.arange(240), np.arange(240))], None, "in both parts"),
-        (1, None, "'cv' parameter"),
-        (5, np.zeros(240), "groups has one group, but out-of-fold scores need rows of at least two"),
-        (5, [["a"]] * 240, r"groups has shape \\(240, 1\\), but X has 240 rows"),
-        (5, GROUPS[1:], r"groups has shape \\(239,\\), but X has 240 rows"),
-        (5, [*["a"] * 239, None], "groups has no value at row 239"),
-    ],
-)  # fmt: skip
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored by KFold")
-def test_folds_that_make_no_sense_are_refused(data, cv, groups, said):
-    with pytest.raises(ValueError, match=said.replace("\\\\", "\\")):
-        small(cv=cv).fit(*data, groups=GROUPS if isinstance(groups, str) else groups)
+def test_folds_that_divide_a_group_are_refused(data):
+    with pytest.raises(ValueError, match="rows 0 and 1 of one group into two folds"):
+        small(cv=KFold(5, shuffle=True, random_state=0)).fit(*data, groups=GROUPS)
 
 
 def test_fewer_groups_than_folds_are_said(data):

@@ -16,7 +16,6 @@ FOUND = Comparison(
     reference="a",
 )
 
-
 test_what_makes_no_sense_is_refused = refusals(__file__)
 
 

@@ -15,7 +15,6 @@ RANDOM = np.random.default_rng(0)
 X = RANDOM.normal(size=(90, 4))
 Y = (X @ RANDOM.normal(size=(4, 3)) > 0).astype(int)
 
-
 test_what_makes_no_sense_is_refused = pytest.mark.usefixtures("client")(refusals(__file__))
 
 

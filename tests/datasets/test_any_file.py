@@ -19,7 +19,6 @@ from refused import refusals
 
 DATA = make_text_like(20, 60, 6, words_per_row=10)
 
-
 test_what_makes_no_sense_is_refused = refusals(__file__)
 
 

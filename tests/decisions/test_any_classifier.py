@@ -23,6 +23,7 @@ from labelweave import (
     TunedThresholdClassifier,
 )
 from labelweave.estimators.held_out import HeldOutScores
+from refused import refusals
 
 WRAPPERS = {
     "label": lw.TunedThresholdClassifier,
@@ -42,6 +43,8 @@ INNER = {
     "a model a label": MultiOutputClassifier(LogisticRegression()),
 }
 wrappers = pytest.mark.parametrize("wrap", WRAPPERS.values(), ids=WRAPPERS)
+
+test_what_makes_no_sense_is_refused = refusals(__file__)
 
 
 def _follow(predicted, scores, axis):
@@ -162,20 +165,6 @@ def test_a_precomputed_kernel_is_cut_on_both_sides(rows):
     assert model.predict(gram[:7]).shape == (7, 8)
     prefit = lw.TunedThresholdClassifier(model.estimator_, cv="prefit").fit(gram[:50], Y[:50])
     assert prefit.predict(gram[:7]).shape == (7, 8)
-
-
-def test_thresholds_are_not_for_classes():
-    message = "Only binary classification is supported where y has one class"
-    with pytest.raises(ValueError, match=message):
-        lw.TunedThresholdClassifier(lw.BinaryRelevance()).fit(np.eye(6), np.array([0, 1, 2] * 2))
-
-
-def test_bad_splits_are_refused(rows):
-    X, Y, *_ = rows
-    with pytest.raises(ValueError, match="Fold 0 of cv has 600 training rows and 0 held-out rows"):
-        lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), cv=[(np.arange(600), [])]).fit(X, Y)
-    with pytest.raises(ValueError, match=r"calibration rows .* needs at least 299; pass more rows"):
-        lw.ConformalLabelClassifier(lw.MaxMarginClassifier(), level=0.01).fit(X, Y)
 
 
 def test_folds_may_be_marked_or_numbered(rows):

@@ -232,16 +232,3 @@ def test_rows_of_unknown_or_partly_known_class_do_not_count(rows):
     )
     assert some.n_calibration_rows_ == 350
     assert some.threshold_ == whole.threshold_
-
-
-@pytest.mark.parametrize(
-    "model",
-    [
-        lw.CalibratedLabelClassifier(LogisticRegression(), decision="expected_f1"),
-        lw.TunedThresholdClassifier(LogisticRegression(), scope="top_k"),
-    ],
-)
-def test_label_sets_of_two_classes_are_refused(model):
-    X = np.random.default_rng(0).normal(size=(40, 2))
-    with pytest.raises(ValueError, match="is for label sets, but y has one of 2 classes per row"):
-        model.fit(X, X[:, 0] > 0)

@@ -10,7 +10,7 @@ from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neighbors import KNeighborsClassifier
 
 import labelweave as lw
-from labelweave import BinaryRelevance, HierarchicalClassifier, LabelMatrix, MaxMarginClassifier, Taxonomy
+from labelweave import BinaryRelevance, HierarchicalClassifier, MaxMarginClassifier, Taxonomy
 from labelweave.decisions.layers import shown_labels
 from labelweave.postprocessing import term_lists
 from reference.random_graphs import random_taxonomy, taxonomies
@@ -118,21 +118,6 @@ def test_a_fitted_classifier_can_be_put_in():
     model = lw.HierarchicalClassifier(fitted, _GRAPH, cv="prefit").fit(X, y)
     assert model.estimator_ is fitted
     assert _violations(_GRAPH, model.predict(X)) == 0
-
-
-@pytest.mark.parametrize(
-    ("y", "taxonomy", "message"),
-    [
-        (np.eye(4, 2), {"a": ["b"]}, "y has no label names"),
-        (pd.DataFrame(np.eye(4, 2), columns=["a", "x"]), {"a": ["b"]}, "label 'x' is not in the taxonomy"),
-        (["a", "b", "a", "b"], {"a": ["b"]}, "y has one class per row"),
-        (LabelMatrix.from_any(np.eye(4, 2), ["a", "b"]), [("a", "b"), ("b", "a")], "cycle"),
-        (LabelMatrix.from_any(np.eye(4, 2), ["a", "b"]), None, "taxonomy is of type NoneType"),
-    ],
-)
-def test_what_makes_no_sense_is_refused(y, taxonomy, message):
-    with pytest.raises((ValueError, TypeError), match=message):
-        lw.HierarchicalClassifier(BinaryRelevance(), taxonomy).fit(np.eye(4), y)
 
 
 @pytest.mark.parametrize(

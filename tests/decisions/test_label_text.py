@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from scipy.special import softmax
 
 import labelweave as lw
-from labelweave import BinaryRelevance, LabelText, LabelTextClassifier, TableModel, load
+from labelweave import LabelText, LabelTextClassifier, TableModel, load
 
 RNG = np.random.default_rng(5)
 TOPICS = RNG.normal(size=(6, 8))  # of labels
@@ -182,44 +182,6 @@ def test_wrappers_around_it_and_weights_and_odd_sizes():
     assert some.prior_ == half.prior_
     assert _model().fit(X[:1], names[:1]).predict(X_TEST).shape == (150, 6)
     assert LabelTextClassifier(embedding=embedding).fit(X, names).text_scores_ is None  # no words
-
-
-@pytest.mark.parametrize(
-    ("model", "y", "said"),
-    [
-        (_model(), Y, "6 labels without names"),
-        (_model(descriptions=NAMES[:5]), Y, "6 labels without names"),
-        (
-            _model(descriptions=LabelText(NAMES[:5], TOPICS[:5])),
-            pd.DataFrame(Y, columns=NAMES),
-            "no label 'l5'",
-        ),
-        (
-            _model(BinaryRelevance()),
-            pd.DataFrame(Y, columns=NAMES),
-            "neither label_mean nor label_covariance",
-        ),
-        (_model(lw.MaxMarginClassifier(scaling="auto")), pd.DataFrame(Y, columns=NAMES), "scaling='auto'"),
-        (
-            _model(lw.MaxMarginClassifier(label_covariance=np.eye(6))),
-            pd.DataFrame(Y, columns=NAMES),
-            "estimator has a label_covariance",
-        ),
-        (_model(feature_names=FEATURES[:3]), pd.DataFrame(Y, columns=NAMES), "features has shape \\(3, 8\\)"),
-        (_model(lw.MaxMarginClassifier(kernel="precomputed")), pd.DataFrame(Y, columns=NAMES), "precomputed"),
-    ],
-)
-def test_nonsense_is_refused(model, y, said):
-    with pytest.raises(ValueError, match=said):
-        model.fit(X, y)
-
-
-def test_texts_as_rows_and_texts_that_tell_nothing_are_refused():
-    with pytest.raises(ValueError, match="convert texts to features first"):
-        _model().fit([["some text"]] * 60, pd.DataFrame(Y, columns=NAMES))
-    model = _model(mean=0.0, covariance="none").fit(X, pd.DataFrame(Y[:, :5], columns=NAMES[:5]))
-    with pytest.raises(ValueError, match="cannot predict new labels"):
-        model.add_labels(["l5"])
 
 
 def test_a_class_of_one_row_is_not_held_out_alone():

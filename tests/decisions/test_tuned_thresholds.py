@@ -156,12 +156,6 @@ def test_labels_without_positive_rows_keep_the_usual_threshold(make, scope, data
     assert not model.predict(X).any()
 
 
-def test_two_rows_are_needed(data):
-    X, Y = data
-    with pytest.raises(ValueError, match="but at least 2 are needed for held-out rows"):
-        lw.TunedThresholdClassifier(max_margin()).fit(X[:1], Y[:1])
-
-
 @pytest.mark.parametrize("objective", ["micro_f1", "macro_f1", "example_f1", "hamming_loss"])
 @pytest.mark.parametrize("scope", ["global", "label"])
 def test_probable_labels_count_as_far_as_they_are_expected(objective, scope, data):

@@ -73,12 +73,6 @@ def test_targets_are_about_reached(objective, rows):
     assert found(Y_test, predicted) == pytest.approx(0.8, abs=0.06)
 
 
-def test_a_target_is_for_precision_and_recall(rows):
-    X, Y, *_ = rows
-    with pytest.raises(ValueError, match="no target is given; the objective 'recall' needs a target"):
-        TunedThresholdClassifier(MaxMarginClassifier(), "recall").fit(X, Y)
-
-
 @pytest.mark.parametrize("method", ["auto", "sigmoid", "isotonic"])
 @pytest.mark.parametrize("inner", [MaxMarginClassifier(), RandomForestClassifier(20, random_state=0)])
 def test_calibration_lowers_error_and_loss(method, inner, rows):

@@ -6,12 +6,15 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from labelweave.features import FeatureMatrix
+from refused import refusals
 
 _TABLES = hnp.arrays(
     np.float64,
     hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=6),
     elements=st.sampled_from([0.0, 1.0, -2.5, 1e-3]),
 )
+
+test_what_makes_no_sense_is_refused = refusals(__file__)
 
 
 @given(_TABLES)
@@ -61,46 +64,8 @@ def test_wide_indices_and_repeated_entries_are_put_in_order():
     assert csr.nnz == 4  # the caller's array is unchanged
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-def test_what_is_not_finite_is_named(bad):
-    pd = pytest.importorskip("pandas")
-    table = np.array([[1.0, 2, 0], [3, 0, bad]])
-    found = "NaN" if np.isnan(bad) else "infinity"
-    for given_as in (table, sp.csr_array(table), table.tolist(), table.astype(np.float32)):
-        with pytest.raises(ValueError, match=f"{found} at row 1, column 2;"):
-            FeatureMatrix(given_as)
-    with pytest.raises(ValueError, match=f"{found} at row 1, column 'c';"):
-        FeatureMatrix(pd.DataFrame(table, columns=["a", "b", "c"]))
-    with pytest.raises(ValueError, match=f"{found} at row 1, column 'z';"):
-        FeatureMatrix(sp.csr_array(table), ["x", "y", "z"])
-
-
 def test_opposite_infinities_do_not_cancel():
-    with pytest.raises(ValueError, match="infinity at row 0, column 0"):
-        FeatureMatrix([[np.inf, -np.inf]])
     assert FeatureMatrix([[1e308, 1e308]]).shape == (1, 2)  # a sum that overflows must not become infinity
-
-
-@pytest.mark.parametrize(
-    ("X", "message"),
-    [([1.0, 2.0], "1 dimension"), (np.zeros((1, 1, 1)), "3 dimension"), ([["a"]], "not numbers")],
-)
-def test_what_is_no_table_is_refused(X, message):
-    with pytest.raises(ValueError, match=message):
-        FeatureMatrix(X)
-
-
-@pytest.mark.parametrize("hold", [np.asarray, sp.csr_array, sp.coo_array, np.ndarray.tolist])
-def test_complex_numbers_are_refused(hold):
-    with pytest.raises(ValueError, match="X has values of type complex128; pass real numbers"):
-        FeatureMatrix(hold(np.array([[1.0, 2j], [0.0, 1.0]])))
-
-
-@pytest.mark.parametrize("names", [["a"], ["a", "b", "c"], []])
-def test_a_name_for_each_feature(names):
-    for held in (np.array([[1.0, np.nan]]), sp.csr_array([[1.0, 2.0]])):
-        with pytest.raises(ValueError, match=f"X has 2 features and {len(names)} names"):
-            FeatureMatrix(held, names)
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])

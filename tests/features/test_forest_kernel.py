@@ -156,13 +156,6 @@ def test_features_of_another_width_are_refused(data):
         kernel.block(rows, rows)
 
 
-@pytest.mark.parametrize("parameters", [{"forest": 3}, {"n_trees": 0}, {"random_state": -1}])
-def test_parameters_that_make_no_sense_are_refused(parameters):
-    rows = FeatureMatrix(np.zeros((3, 2)))
-    with pytest.raises(ValueError, match="ForestKernel has"):
-        ForestKernel(**parameters).resolved(rows)
-
-
 def test_trees_that_see_features_of_their_own_are_refused():
     X, y = np.random.default_rng(0).normal(size=(30, 4)), np.arange(30) % 2
     bagged = ensemble.BaggingClassifier(DecisionTreeClassifier(), 5, random_state=0)

@@ -156,11 +156,6 @@ def test_an_entry_of_single_precision_that_is_not_quite_positive_does_no_harm():
     np.testing.assert_allclose(gram.diagonal(), 1, atol=1e-4)
 
 
-def test_no_pivot_at_all_is_refused():
-    with pytest.raises(ValueError, match="rank is 0; pass at least 1"):
-        incomplete_cholesky(PrecomputedSource(np.eye(3)), 0, Workers())
-
-
 def test_no_row_is_drawn_twice_where_the_kernel_tells_it_from_itself():
     source = KernelSource(RBFKernel(1e50), _features(80, d=5))  # it sees only the rounding of distances
     found = incomplete_cholesky(source, 1000, Workers(), 0)

@@ -211,14 +211,6 @@ def test_one_class_a_row(table):
         assert model.fit(X, names).score(X, names) > 0.9
 
 
-def test_scaling_is_refused_where_it_makes_no_sense(table):
-    X, Y = table
-    with pytest.raises(ValueError, match="scaling='unit' is for features, but X is a kernel matrix"):
-        lw.MaxMarginClassifier(kernel="precomputed", scaling="unit").fit(X @ X.T, Y)
-    with pytest.raises(ValueError, match="'quantile' is for dense features, but X is sparse"):
-        lw.MaxMarginClassifier(scaling="quantile").fit(sp.csr_array(X), Y)
-
-
 def test_a_kernel_that_tells_no_rows_apart_warns(table):
     X, Y = table
     with pytest.warns(UserWarning, match="almost constant.*scaling='auto'"):

@@ -222,32 +222,6 @@ def test_a_matrix_and_its_transpose_leave_memory_with_their_last_user():
         gc.enable()
 
 
-def test_wrong_tables_are_refused():
-    csr, left, right = _random(6, 4, 3, 0.5, np.float64)
-    products = SparseProducts(csr, np.float64, Workers())
-    with pytest.raises(
-        ValueError, match=r"one row for each of the 4 columns .* not float64 of shape \(6, 3\)"
-    ):
-        products.matmul(left)
-    with pytest.raises(ValueError, match=r"float64 table .* not float32"):
-        products.matmul(right.astype(np.float32))
-    with pytest.raises(ValueError, match="one row for each of the 6 "):
-        products.adjoint(right)
-    with pytest.raises(ValueError, match="as many columns, not 2 and 3"):
-        products.sampled(left[:, :2], right)
-    with pytest.raises(ValueError, match="values are needed"):
-        products.with_values(np.ones(csr.nnz + 1))
-    with pytest.raises(TypeError, match="no int64 form"):
-        SparseProducts(csr, np.int64, Workers())
-
-
-def test_columns_beyond_the_matrix_are_refused():
-    csr, _, _ = _random(6, 4, 3, 0.5, np.float64)
-    csr.indices[0] = 7
-    with pytest.raises(ValueError, match="indices"):
-        SparseProducts(csr, np.float64, Workers())
-
-
 def test_products_that_were_turned_can_be_sent():
     csr, left, _ = _random(20, 15, 3, 0.3, np.float64)
     products = SparseProducts(csr, np.float64, Workers())

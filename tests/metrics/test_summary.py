@@ -9,7 +9,6 @@ from refused import refusals
 
 SET_KEYS = {"hamming_loss", "subset_accuracy", "micro_f1", "macro_f1", "example_f1"}
 
-
 test_what_makes_no_sense_is_refused = refusals(__file__)
 
 

@@ -24,7 +24,6 @@ from refused import refusals
 _TREE = Taxonomy.from_nested({"animal": {"dog": ["poodle", "boxer"], "cat": None}, "plant": ["oak", "elm"]})
 _CLASSES = ["poodle", "boxer", "cat", "oak", "elm"]
 
-
 test_what_makes_no_sense_is_refused = refusals(__file__)
 
 

@@ -19,7 +19,6 @@ from refused import refusals
 
 SIZES = st.none() | st.integers(1, 30) | st.floats(0.01, 0.99)
 
-
 test_what_makes_no_sense_is_refused = refusals(__file__)
 
 

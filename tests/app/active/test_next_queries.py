@@ -12,8 +12,11 @@ from sklearn.svm import LinearSVC
 
 import labelweave as lw
 from labelweave.app.active import Queries
+from refused import refusals
 
 N_LABELS = 3
+
+test_what_makes_no_sense_is_refused = refusals(__file__)
 
 
 @pytest.fixture(scope="module")
@@ -173,36 +176,3 @@ def test_to_frame(data, fitted):
     frame = lw.suggest_queries(fitted, X, 3, known).to_frame()
     assert list(frame) == ["row", "label", "probability", "gain", "informs"]
     assert frame.gain.is_monotonic_decreasing
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ({"n": 0}, "n is 0"),
-        ({"strategy": "best"}, "strategy is 'best'"),
-        ({"cost": [1.0, 2.0]}, "cost has shape"),
-        ({"cost": [1.0, 0.0, 1.0]}, "not a number above 0"),
-        ({"cost": "dear"}, "cost has entries that are not numbers"),
-        ({"cost": [[1.0], [1.0, 2.0]]}, "in rows of equal length"),
-        ({"cost": 10**400}, "cost has entries that are not numbers"),
-        ({"known": pd.DataFrame({"pear": np.zeros(30)})}, "known has the label 'pear'"),
-        ({"known": np.zeros((30, 4))}, "known has 4 labels"),
-        ({"known": np.full((2, 3), np.nan)}, "X_pool has 30 rows but known has 2"),
-        ({"random_state": -1}, "random_state is -1"),
-        ({"model": None, "known": None}, "Without a model known defines the labels"),
-        ({"model": "no model"}, "neither predict_proba nor decision_function"),
-    ],
-)
-def test_says_what_is_wrong(data, fitted, given, words):
-    X, _, known = data
-    with pytest.raises(ValueError, match=words):
-        lw.suggest_queries(**{"model": fitted, "X_pool": X, "n": 3, "known": known} | given)
-
-
-def test_refuses_one_class_a_row(data):
-    X, _, _ = data
-    classes = np.arange(30) % 3
-    with pytest.raises(ValueError, match="one class per row"):
-        lw.suggest_queries(lw.KernelLogisticClassifier(hyperparameters="fixed").fit(X, classes), X, 3)
-    with pytest.raises(ValueError, match="one class per row"):
-        lw.suggest_queries(LogisticRegression().fit(X, classes), X, 3)

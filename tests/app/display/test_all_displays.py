@@ -16,6 +16,7 @@ from labelweave.app.display.figures import place_legend
 from labelweave.labels import LabelCovariance
 from labelweave.solvers import TraceRecord
 from pictures import new_axes, records
+from refused import refusals
 
 NAMES = ["$x", "_b", "a label with a name that is far too long for a picture of any size", "$y$"]
 RANDOM = np.random.default_rng(0)
@@ -53,6 +54,8 @@ DRAWN = {
 }
 AGAIN = {"DualProgressDisplay": {"panels": "gap"}, "LabelQualityDisplay": {"measures": "f1"}}
 each_display = pytest.mark.parametrize("name", displays.__all__)
+
+test_what_makes_no_sense_is_refused = refusals(__file__)
 
 
 def drawn(name, **ax):
@@ -119,26 +122,6 @@ def test_models_that_do_not_fit_are_refused(name):
     if name in REFUSED:
         with pytest.raises(TypeError, match=REFUSED[name]):
             kind.from_estimator(LogisticRegression().fit(P, y), **rows)
-
-
-@pytest.mark.parametrize(
-    ("draw", "error", "words"),
-    [
-        (lambda: displays.DualProgressDisplay.from_traces({"a": 5}), TypeError, "The trace of a is 5"),
-        (lambda: displays.DualProgressDisplay.from_traces({}), ValueError, "There are no fits to plot"),
-        (lambda: displays.LabelQualityDisplay.from_predictions(np.eye(2), np.eye(2), label_names="ab"),
-         ValueError, "The label names are 'ab'"),
-        (lambda: displays.ThresholdCurveDisplay.from_predictions([[1], [0]], [[np.inf], [-np.inf]]),
-         ValueError, "no threshold between them"),
-        (lambda: displays.LabelQualityDisplay.from_predictions(Y, P > 0.5, ax=plt.gca()), ValueError,
-         "1 axes were given for 3 panels"),
-        (lambda: displays.DualProgressDisplay.from_traces(TRACE, ax=plt.gca()), ValueError,
-         "1 axes were given for 2 panels"),
-    ],
-)  # fmt: skip
-def test_what_is_no_picture_is_said(draw, error, words):
-    with pytest.raises(error, match=words):
-        draw()
 
 
 def legend_on(ax, scale="linear", n_lines=4):

@@ -87,18 +87,6 @@ def test_durations_of_different_size_are_on_a_logarithmic_axis():
     assert DualProgressDisplay.from_traces({"short": short}).ax_[0].get_xscale() == "linear"
 
 
-def test_what_cannot_be_drawn_is_refused(models):
-    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2
-    with pytest.raises(ValueError, match="The trace of BinaryRelevance is empty"):
-        DualProgressDisplay.from_estimator(lw.BinaryRelevance().fit(X, np.eye(2, dtype=int)[y]))
-    with pytest.raises(TypeError, match="records of type tuple without an objective"):
-        DualProgressDisplay.from_traces([(1, 2)])
-    with pytest.raises(ValueError, match="against is 'epochs'"):
-        DualProgressDisplay.from_estimator(models["margin"], against="epochs")
-    with pytest.raises(ValueError, match="A panel is 'dual'"):
-        DualProgressDisplay.from_estimator(models["margin"], panels=["dual"])
-
-
 def test_a_fit_without_a_dual_shows_its_decreases():
     records = [
         SimpleNamespace(iteration=k, time=k, primal=3.0 - k, gap=gap) for k, gap in ((1, np.nan), (2, 0.5))

@@ -134,26 +134,6 @@ def test_numbers_stay_in_their_cells(side):
     assert all(text.get_window_extent().width < cell for text in ax.texts)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"order": "size"}, "order is 'size'"),
-        ({"max_labels": 0}, "max_labels is 0"),
-        ({"label_names": ["a"]}, "1 label names were given for a covariance of 6 labels"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(options, message):
-    with pytest.raises(ValueError, match=message):
-        grouped(6).plot(**options)
-
-
-def test_sizes_that_cannot_be_drawn_are_refused():
-    with pytest.raises(ValueError, match="no labels"):
-        LabelCovariance.identity(0).plot()
-    with pytest.raises(ValueError, match="30000 labels, too many"):
-        LabelCovariance.low_rank(np.ones((30_000, 1))).plot()
-
-
 def test_blocks_of_cells_have_the_value_of_the_largest_size():
     matrix = np.random.default_rng(0).normal(size=(5, 5))
     found = _strongest(matrix.copy(), 2)

@@ -135,9 +135,3 @@ def test_fitted_models():
     np.testing.assert_allclose(display.recall, expected)
     two = np.where(X[:, 0] > 0, 3, 7)
     assert LabelQualityDisplay.from_estimator(LogisticRegression().fit(X, two), X, two).label_names == ["7"]
-
-
-def test_what_cannot_be_drawn_is_refused():
-    case = labels_and_predictions(4)
-    with pytest.raises(ValueError, match="A measure is 'accuracy'"):
-        LabelQualityDisplay.from_predictions(*case, measures=["accuracy"])

@@ -86,19 +86,3 @@ def test_models_with_a_hierarchy():
         PredictionPathDisplay.from_estimator(many, X[:2])
     with pytest.raises(TypeError, match="no probabilities"):
         PredictionPathDisplay.from_estimator(lw.MaxMarginClassifier().fit(X, Y), X[:1], taxonomy=GRAPH)
-
-
-@pytest.mark.parametrize(
-    ("change", "words"),
-    [
-        ({"y_pred": [1, 0, 1]}, "3 values for 2 names"),
-        ({"label_names": ["d", "z"]}, "'z' is not in the taxonomy"),
-        ({"label_names": ["d"]}, "name"),
-        ({"probabilities": [0.5, np.nan]}, "finite"),
-        ({"others": -1}, "others is -1"),
-    ],
-)
-def test_what_is_refused(change, words):
-    given = {"y_pred": [1, 0], "probabilities": [0.5, 0.1], "label_names": ["d", "e"]}
-    with pytest.raises(ValueError, match=words):
-        PredictionPathDisplay.from_predictions(GRAPH, **given | change)

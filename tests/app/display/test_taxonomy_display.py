@@ -216,26 +216,6 @@ def test_labels_are_those_that_the_model_names():
         TaxonomyDisplay.from_estimator(model, X, turned, taxonomy=TREE)
 
 
-@pytest.mark.parametrize(
-    ("truths", "predicted", "message"),
-    [
-        (["cat", "fish"], ["cat", "cat"], "y_true at row 1 is 'fish', not a node of the taxonomy"),
-        ([None, "cat"], ["fish", "fish"], "y_pred at row 1 is 'fish', not a node"),
-        (["cat"], [None], "y_pred at row 0 is missing"),
-        ([None], ["cat"], "no observed class"),
-        (pd.DataFrame({"fish": [1]}), [[1]], "The label 'fish' is not in the taxonomy"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(truths, predicted, message):
-    with pytest.raises(ValueError, match=message):
-        TaxonomyDisplay.from_predictions(TREE, truths, predicted)
-
-
-def test_wrong_choices_are_refused():
-    with pytest.raises(ValueError, match="leaf_height is 'size'"):
-        TaxonomyDisplay.from_predictions(TREE, ["cat"], ["cat"], leaf_height="size")
-
-
 def test_nodes_of_several_parents_stand_once_under_the_rarest():
     graph = Taxonomy([("pet", "dog"), ("canine", "dog"), ("pet", "cat"), ("canine", "wolf")])
     names = ["pet", "canine", "dog", "cat", "wolf"]

@@ -114,32 +114,3 @@ def test_labels_in_another_order_are_matched_by_name():
     turned = combine_annotators([given[0], given[1][list("cab")], given[2][list("bca")]])
     np.testing.assert_array_equal(turned.probabilities, found.probabilities)
     assert turned.labels.names.tolist() == list("abc")
-
-
-@pytest.mark.parametrize(
-    ("answers", "options", "words"),
-    [
-        ([], {}, "answers is"),
-        ("yes", {}, "answers is"),
-        ([np.eye(2), np.eye(3)], {}, "shape"),
-        ([["a", "b", "a"]], {}, "one class per row"),
-        ([np.full((2, 2), 0.5)], {}, "0.5"),
-        ([np.eye(2)], {"smoothing": 0.0}, "smoothing"),
-        ([np.eye(2)], {"max_iter": 0}, "max_iter"),
-        ([np.empty((0, 2))], {}, "no rows"),
-        (
-            [pd.DataFrame(np.eye(2), columns=list("ab")), pd.DataFrame(np.eye(2), columns=list("ac"))],
-            {},
-            "other labels",
-        ),
-        (
-            [np.eye(2), *(pd.DataFrame(np.eye(2), columns=list(names)) for names in ("ab", "bc"))],
-            {},
-            "annotator '2' have other labels than those of '1'",
-        ),
-        ({1: np.eye(2), "1": np.eye(2)}, {}, "Two annotators are named '1'"),
-    ],
-)
-def test_nonsense_is_refused(answers, options, words):
-    with pytest.raises(ValueError, match=words):
-        combine_annotators(answers, **options)

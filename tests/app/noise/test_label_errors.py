@@ -10,8 +10,11 @@ from sklearn.multioutput import MultiOutputClassifier
 
 from labelweave import AutoLabelClassifier, LabelMatrix, LowRankClassifier
 from labelweave.noise import FlipRates, find_label_errors
+from refused import refusals
 
 N, L = 400, 10
+
+test_what_makes_no_sense_is_refused = refusals(__file__)
 
 
 @pytest.fixture(scope="module")
@@ -170,42 +173,6 @@ def test_the_seed_is_that_of_the_automatic_model_too(world, monkeypatch):
     assert seeds == [7]
 
 
-@pytest.mark.parametrize(
-    ("X", "y", "options", "words"),
-    [
-        (None, np.eye(4), {}, "X is None"),
-        (np.eye(3), np.eye(4), {}, "X has 3 rows but y has 4"),
-        (None, np.eye(4), {"scores": np.eye(3)}, "scores has shape"),
-        (None, np.eye(4), {"scores": np.full((4, 4), np.nan)}, "scores at row 0, label 0 is nan"),
-        (None, ["a", "b", "a", "b"], {"scores": np.eye(4)}, "one class per row"),
-        (None, np.ones((1, 3)), {"scores": np.ones((1, 3))}, "at least 2 rows"),
-        (None, np.full((4, 2), np.nan), {"scores": np.ones((4, 2))}, "no observed entry"),
-        (None, np.eye(4), {"scores": np.eye(4), "flip_rates": 0.1}, "pair"),
-        (None, np.eye(4), {"scores": np.eye(4), "flip_rates": (0.6, 0.5)}, "add up to 1"),
-        (None, np.eye(4), {"scores": np.eye(4), "flip_rates": (-0.1, None)}, ">= 0"),
-        (None, np.eye(4), {"scores": np.eye(4), "flip_rates": ([0.1, 0.2], None)}, "shape"),
-        (None, np.eye(4), {"scores": np.eye(4), "random_state": -1}, "random_state"),
-    ],
-)
-def test_nonsense_is_refused(X, y, options, words):
-    with pytest.raises(ValueError, match=words):
-        find_label_errors(X, y, **options)
-
-
-def test_nonsense_about_entries_is_refused(world):
-    scores, recorded, _ = world
-    found = find_label_errors(None, recorded[:50], scores=scores[:50])
-    for call, words in (
-        (lambda: found.ranked(-1), "top"),
-        (lambda: found.reasons(len(found)), "place"),
-        (lambda: found.reasons(0, -1), "most"),
-        (lambda: found.corrected(2.0), "least"),
-        (lambda: found.corrected(0.5, "drop"), "how"),
-    ):
-        with pytest.raises(ValueError, match=words):
-            call()
-
-
 def test_columns_of_scores_are_matched_by_name(world):
     scores, recorded, _ = world
     names = [f"label {k}" for k in range(L)]
@@ -214,5 +181,3 @@ def test_columns_of_scores_are_matched_by_name(world):
         find_label_errors(None, frame, scores=given, related=False) for given in (table, table[names[::-1]])
     )
     np.testing.assert_array_equal(turned.probabilities, found.probabilities)
-    with pytest.raises(ValueError, match="scores has 'other', which is not a label"):
-        find_label_errors(None, frame, scores=table.rename(columns={names[0]: "other"}))
