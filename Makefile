@@ -163,8 +163,7 @@ papers: $(STAMP)
 ## speed against LIBLINEAR, PECOS and scikit-learn, on RCV1 where it is at hand.
 ## Other measurements are .venv/bin/python -m benchmarks.NAME; docs/benchmarks.md names them.
 benchmark: $(STAMP) $(PEERS)
-	$(BIN)/python -m benchmarks.linear_speed --problem $(BENCHMARK_PROBLEM) \
-		--out benchmarks/results/linear_speed_$(BENCHMARK_PROBLEM).json $(BENCHMARK_ARGS)
+	$(BIN)/python -m benchmarks.margin_speed --problem $(BENCHMARK_PROBLEM) $(BENCHMARK_ARGS)
 
 ## the environment of the other programs anew; needs Python 3.11 on x86-64 Linux and a C++ compiler
 peers: $(STAMP)

@@ -10,7 +10,6 @@ error that is not the library's own, and an incomplete result.
 
 import gzip
 import re
-import resource
 import signal
 import tempfile
 import traceback
@@ -25,7 +24,7 @@ from benchmarks.frame import command, flag, quiet
 from click.testing import CliRunner
 
 from attacks.public_names import is_of_library
-from attacks.trials import trials
+from attacks.trials import allow_memory, trials
 from labelweave.app.cli.program import main as labelweave
 from labelweave.datasets import LabeledData, read_any
 
@@ -229,12 +228,6 @@ def read_whole(folder: Path) -> list[LabeledData]:
     return found
 
 
-def _limit_memory() -> None:
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-    most = pages * resource.getpagesize() + _MOST_BYTES
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
 def _too_long(*_: Any) -> None:
     raise TimeoutError(f"more than {_SECONDS} seconds")
 
@@ -244,7 +237,7 @@ def _reader() -> Iterator[Callable[[int], str | None]]:
     signal.signal(signal.SIGALRM, _too_long)
     with tempfile.TemporaryDirectory() as folder:
         read_whole(Path(folder))  # lazy imports do not count as memory of a file
-        _limit_memory()
+        allow_memory(_MOST_BYTES)
 
         def trial(seed: int) -> str | None:
             signal.alarm(_SECONDS)

@@ -32,6 +32,7 @@ from benchmarks.frame import command, flag
 import labelweave as lw
 from attacks.contract_table import CONTRACTS, Contract, ContractWorld
 from attacks.public_names import is_of_library
+from attacks.trials import allow_memory
 
 _SECONDS = 30
 _MOST_BYTES = 2 << 30
@@ -220,12 +221,10 @@ def _too_long(*_: Any) -> None:
 @contextmanager
 def limits() -> Iterator[None]:
     """Bound the memory of this process and set up alarms; long calls are interrupted in Python."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     before = resource.getrlimit(resource.RLIMIT_AS)
-    most = pages * resource.getpagesize() + _MOST_BYTES
     handler = signal.signal(signal.SIGALRM, _too_long)
     folder = Path.cwd()
-    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    allow_memory(_MOST_BYTES)
     try:
         with warnings.catch_warnings(), tempfile.TemporaryDirectory() as scratch:
             warnings.simplefilter("ignore")

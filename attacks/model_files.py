@@ -20,18 +20,15 @@ from __future__ import annotations
 import contextlib
 import faulthandler
 import json
-import multiprocessing
 import os
-import resource
 import signal
-import sys
 import tempfile
 import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +50,7 @@ from attacks.edits import (
     rows_for_pipeline,
 )
 from attacks.public_names import is_of_library
+from attacks.trials import Ended, allow_memory, trials
 from labelweave.estimators import TableModel
 from labelweave.model_files import ModelFileError
 from labelweave.model_files.schema import MULTIPLE
@@ -224,78 +222,41 @@ def _peak() -> int:
         return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
 
 
-def _work(seeds: range, progress: Any, results: Any, path: Path) -> None:
-    """Attack with some seeds; write the current one and its start into shared memory."""
+@contextlib.contextmanager
+def _attacker(path: Path) -> Iterator[Callable[[int], Outcome]]:
+    """Attack in this process, whose memory is limited; a signal ends it after too much CPU time."""
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
-    with open("/proc/self/statm") as file:
-        used = int(file.read().split()[0]) * resource.getpagesize()
-    resource.setrlimit(resource.RLIMIT_AS, (used + _ROOM, used + _ROOM))
-    faulthandler.register(signal.SIGUSR1)
+    allow_memory(_ROOM)
+    faulthandler.register(signal.SIGPROF, chain=True)  # reports where on stderr
     threadpool_limits(1)  # OpenMP's threads do not survive a fork
-    outcome = Outcome()
-    for seed in seeds:
-        progress[:] = [seed, time.monotonic(), time.process_time()]
+
+    def trial(seed: int) -> Outcome:
+        outcome = Outcome()
+        signal.setitimer(signal.ITIMER_PROF, _SECONDS)
         attack_one(seed, path, outcome)
-        if seed % 500 == 499:
-            results.send(outcome)
-            outcome = Outcome()
-    results.send(outcome)
-    results.close()
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        return outcome
+
+    yield trial
 
 
 def attack(seeds: range, tell: Callable[[int, Outcome], None] = lambda done, outcome: None) -> Outcome:
-    """Attack with the seeds in a worker process; start another one after a crash or a hang."""
+    """Attack with the seeds in a process; another one goes on after a crash or a hang."""
     _warm()
-    total, first = Outcome(), seeds.start
-    context = multiprocessing.get_context("fork")
-    folder = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    with tempfile.TemporaryDirectory(dir=folder) as place:
-        while first < seeds.stop:
-            progress = context.Array("d", [float(first), time.monotonic(), 0.0], lock=False)
-            results, sender = context.Pipe(duplex=False)
-            arguments = (range(first, seeds.stop), progress, sender, Path(place) / "edited.lw")
-            worker = context.Process(target=_work, args=arguments)
-            worker.start()
-            sender.close()
-            first = _watch(worker, progress, results, total, tell)
+    total = Outcome()
+    with tempfile.TemporaryDirectory(dir="/dev/shm" if os.path.isdir("/dev/shm") else None) as place:
+        begin = partial(_attacker, Path(place) / "edited.lw")
+        for seed, answer in trials(begin, seeds, _WAIT, "fork"):
+            outcome = answer
+            if isinstance(answer, Ended):
+                is_hang = answer.endswith(("no answer", f"code {-signal.SIGPROF}"))
+                verdict = "hang" if is_hang else "crash"
+                found = [(seed, f"{make_file(seed)[0]}: {verdict}: {answer}")]
+                outcome = Outcome(Counter({"files": 1, verdict: 1}), found)
+            total.add(outcome)
+            tell(seed, total)
     return total
-
-
-def _watch(worker: Any, progress: Any, results: Any, total: Outcome, tell: Any) -> int:
-    """Wait for a worker; return the first seed left for the next one."""
-    verdict, last_sent = "crash", int(progress[0])
-    while True:
-        try:
-            if results.poll(0.5):
-                outcome = results.recv()
-                total.add(outcome)
-                last_sent += outcome.counts["files"]
-                tell(last_sent, total)
-                continue
-        except EOFError:
-            break
-        spent = _processor_seconds(worker.pid) - progress[2]
-        if spent > _SECONDS or time.monotonic() - progress[1] > _WAIT:
-            verdict = "hang"
-            os.kill(worker.pid, signal.SIGUSR1)  # reports where on stderr
-            time.sleep(0.5)
-            worker.kill()
-            break
-    worker.join()
-    if verdict == "crash" and worker.exitcode == 0:
-        return sys.maxsize
-    seed = int(progress[0])
-    total.counts["files"] += seed + 1 - last_sent  # those before it since the last message have no record
-    total.counts["without record"] += seed - last_sent
-    total.counts[verdict] += 1
-    total.found.append((seed, f"{make_file(seed)[0]}: {verdict}: exit code {worker.exitcode}"))
-    return seed + 1
-
-
-def _processor_seconds(process: int) -> float:
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @cache

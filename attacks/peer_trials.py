@@ -19,6 +19,7 @@ import tempfile
 import time
 import warnings
 from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +44,7 @@ class Library:
     model: Any
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder, self.modules = folder, list(map(import_module, self.imports))
 
     def scores(self, X: Any) -> Any:
         return self.model.decision_function(X)
@@ -64,93 +65,68 @@ def _table_of(rankings: Iterable[Any]) -> Any:
 class Labelweave(Library):
     """The max-margin model of labelweave."""
 
-    imports = ("labelweave.datasets", "labelweave.estimators")
+    imports = ("labelweave", "labelweave.datasets")
 
     def fit(self, X: Any, Y: Any) -> None:
-        from labelweave import MaxMarginClassifier
-
-        self.model = MaxMarginClassifier().fit(X, Y)
+        self.model = self.modules[0].MaxMarginClassifier().fit(X, Y)
 
     def load(self, folder: Path) -> None:
-        import labelweave
-
-        self.model = labelweave.load(folder / "model")
+        self.model = self.modules[0].load(folder / "model")
 
     def read(self, path: Path) -> None:
-        from labelweave.datasets import read_xmc
-
-        data = read_xmc(path)
+        data = self.modules[1].read_xmc(path)
         self.fit(data.X, data.Y)
 
 
 class ScikitLearn(Library):
     """LinearSVC, one-vs-rest; models through joblib."""
 
-    imports = ("sklearn.svm", "sklearn.multiclass", "sklearn.datasets", "joblib")
+    imports = ("sklearn.svm", "sklearn.multiclass", "sklearn.datasets", "sklearn.preprocessing", "joblib")
 
     def fit(self, X: Any, Y: Any) -> None:
-        from sklearn.multiclass import OneVsRestClassifier
-        from sklearn.svm import LinearSVC
-
-        self.model = OneVsRestClassifier(LinearSVC()).fit(X, Y)
+        svm, multiclass, *_ = self.modules
+        self.model = multiclass.OneVsRestClassifier(svm.LinearSVC()).fit(X, Y)
 
     def save(self, folder: Path) -> None:
-        import joblib
-
-        joblib.dump(self.model, folder / "model.joblib")
+        self.modules[-1].dump(self.model, folder / "model.joblib")
 
     def load(self, folder: Path) -> None:
-        import joblib
-
-        self.model = joblib.load(folder / "model.joblib")
+        self.model = self.modules[-1].load(folder / "model.joblib")
 
     def read(self, path: Path) -> None:
-        from sklearn.datasets import load_svmlight_file
-
+        _, _, datasets, preprocessing, _ = self.modules
         text = path.read_bytes().split(b"\n", 1)[1]  # without the header, which the format does not have
         path.write_bytes(text)
-        X, y = load_svmlight_file(str(path), multilabel=True, zero_based=True)
-        from sklearn.preprocessing import MultiLabelBinarizer
-
+        X, y = datasets.load_svmlight_file(str(path), multilabel=True, zero_based=True)
         X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)  # as LinearSVC requires
-        self.fit(X, MultiLabelBinarizer().fit_transform(y))
+        self.fit(X, preprocessing.MultiLabelBinarizer().fit_transform(y))
 
 
 class Liblinear(Library):
     """LIBLINEAR's own Python interface, for the first label."""
 
-    imports = ("liblinear.liblinearutil",)
+    imports = ("liblinear.liblinearutil", "liblinear.commonutil")
 
     def fit(self, X: Any, Y: Any) -> None:
-        from liblinear import liblinearutil
-
         signs = np.where(np.asarray(Y[:, [0]].todense()).ravel() > 0, 1.0, -1.0)
-        self.model = liblinearutil.train(signs, X, "-s 1 -q")
+        self.model = self.modules[0].train(signs, X, "-s 1 -q")
 
     def scores(self, X: Any) -> Any:
-        from liblinear import liblinearutil
-
-        return np.array(liblinearutil.predict([], X, self.model, "-q")[2])
+        return np.array(self.modules[0].predict([], X, self.model, "-q")[2])
 
     def save(self, folder: Path) -> None:
-        from liblinear import liblinearutil
-
-        liblinearutil.save_model(str(folder / "model"), self.model)
+        self.modules[0].save_model(str(folder / "model"), self.model)
 
     def load(self, folder: Path) -> None:
-        from liblinear import liblinearutil
-
-        self.model = liblinearutil.load_model(str(folder / "model"))
+        self.model = self.modules[0].load_model(str(folder / "model"))
         if self.model is None:
             raise ValueError("load_model gave None")
 
     def read(self, path: Path) -> None:
-        from liblinear import commonutil, liblinearutil
-
         lines = path.read_text().split("\n")[1:]  # without the header; the first label of each row
         path.write_text("\n".join(re.sub(r"^(\d+),\d+", r"\1", line) for line in lines))
-        y, X = commonutil.svm_read_problem(str(path), return_scipy=True)
-        self.model = liblinearutil.train(y, X, "-s 1 -q")
+        y, X = self.modules[1].svm_read_problem(str(path), return_scipy=True)
+        self.model = self.modules[0].train(y, X, "-s 1 -q")
 
 
 class Pecos(Library):
@@ -159,17 +135,13 @@ class Pecos(Library):
     imports = ("pecos.xmc.xlinear.model",)
 
     def fit(self, X: Any, Y: Any) -> None:
-        from pecos.xmc.xlinear.model import XLinearModel
-
-        self.model = XLinearModel.train(X.astype(np.float32), Y.astype(np.float32))
+        self.model = self.modules[0].XLinearModel.train(X.astype(np.float32), Y.astype(np.float32))
 
     def scores(self, X: Any) -> Any:
         return self.model.predict(X.astype(np.float32), only_topk=LABELS).todense()
 
     def load(self, folder: Path) -> None:
-        from pecos.xmc.xlinear.model import XLinearModel
-
-        self.model = XLinearModel.load(str(folder / "model"))
+        self.model = self.modules[0].XLinearModel.load(str(folder / "model"))
 
 
 class Omikuji(Library):
@@ -198,14 +170,10 @@ class Omikuji(Library):
         return list(zip(X.indices[entries].tolist(), X.data[entries].tolist()))  # noqa: B905
 
     def load(self, folder: Path) -> None:
-        import omikuji
-
-        self.model = omikuji.Model.load(str(folder / "model"))
+        self.model = self.modules[0].Model.load(str(folder / "model"))
 
     def read(self, path: Path) -> None:
-        import omikuji
-
-        self.model = omikuji.Model.train_on_data(str(path), n_threads=1)
+        self.model = self.modules[0].Model.train_on_data(str(path), n_threads=1)
 
 
 class Napkinxc(Library):
@@ -214,12 +182,11 @@ class Napkinxc(Library):
     imports = ("napkinxc.models", "napkinxc.datasets")
 
     def fit(self, X: Any, Y: Any) -> None:
-        from napkinxc.models import BR
+        self._fit(X, [np.flatnonzero(np.asarray(Y[[row]].todense())).tolist() for row in range(Y.shape[0])])
 
-        self.model = BR(str(self.folder / "model"))
-        self.model.fit(
-            X, [np.flatnonzero(np.asarray(Y[[row]].todense())).tolist() for row in range(Y.shape[0])]
-        )
+    def _fit(self, X: Any, labels: Any) -> None:
+        self.model = self.modules[0].BR(str(self.folder / "model"))
+        self.model.fit(X, labels)
 
     def scores(self, X: Any) -> Any:
         return _table_of(self.model.predict_proba(X, top_k=LABELS))
@@ -228,17 +195,11 @@ class Napkinxc(Library):
         """Do nothing: it writes while it fits."""
 
     def load(self, folder: Path) -> None:
-        from napkinxc.models import BR
-
-        self.model = BR(str(folder / "model"))
+        self.model = self.modules[0].BR(str(folder / "model"))
         self.model.load()
 
     def read(self, path: Path) -> None:
-        from napkinxc.datasets import load_libsvm_file
-
-        X, Y = load_libsvm_file(str(path))
-        self.model = __import__("napkinxc.models").models.BR(str(self.folder / "model"))
-        self.model.fit(X, Y)
+        self._fit(*self.modules[1].load_libsvm_file(str(path)))
 
 
 def broken_csr(kind: str, X: Any) -> Any:
@@ -440,8 +401,7 @@ def cases_of(library: str) -> list[str]:
 
 def main() -> None:
     library, files = sys.argv[1], int(sys.argv[2])
-    for name in LIBRARIES[library].imports:
-        __import__(name)
+    LIBRARIES[library](Path())  # which imports it, once for all trials
     for case in cases_of(library):
         print(json.dumps(trial(library, case, 0)), flush=True)
     for seed in range(files):

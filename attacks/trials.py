@@ -1,9 +1,11 @@
 """Numbered trials in a separate process, which is restarted after a trial that ended it."""
 
 import multiprocessing
+import resource
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any
 
 Trial = Callable[[int], Any]
@@ -15,6 +17,13 @@ class Ended(str):
     __slots__ = ()
 
 
+def allow_memory(more: int) -> None:
+    """Bound the memory of this process by what it has and some more bytes."""
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    most = pages * resource.getpagesize() + more
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
 def _work(begin: Callable[[], AbstractContextManager[Trial]], seeds: range, reports: Connection) -> None:
     with begin() as trial:
         reports.send(None)  # ready
@@ -23,14 +32,15 @@ def _work(begin: Callable[[], AbstractContextManager[Trial]], seeds: range, repo
 
 
 def trials(
-    begin: Callable[[], AbstractContextManager[Trial]], seeds: range, patience: float
+    begin: Callable[[], AbstractContextManager[Trial]], seeds: range, patience: float, how: str = "spawn"
 ) -> Iterator[tuple[int, Any]]:
     """Yield every seed with the result of its trial, or how it ended the process.
 
     begin: returns the trial, in the process that runs it.
     patience: seconds per trial.
+    how: the process is started.
     """
-    start, context = seeds.start, multiprocessing.get_context("spawn")
+    start, context = seeds.start, multiprocessing.get_context(how)
     while start < seeds.stop:
         reports, theirs = context.Pipe(duplex=False)
         process = context.Process(target=_work, args=(begin, range(start, seeds.stop), theirs))

@@ -5,10 +5,9 @@ cores and commit of its figures, or states which of these are not recorded.  A r
 command is shown as that table, others figure by figure.
 
     python -m benchmarks                                   # all records
-    python -m benchmarks --show-recorded tree_peers papers/usps
+    python -m benchmarks --show-recorded ranking_peers papers/usps
 """
 
-import argparse
 import json
 import os
 import sys
@@ -16,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from benchmarks.frame import RESULTS, Run, mark
+from benchmarks.frame import RESULTS, Run, flag, mark, read_options
 
 _ORIGIN = ("processor", "cores", "date", "commit")
 _NOT_FIGURES = {*_ORIGIN, "python", "labelweave", "machine", "measured"}
@@ -25,11 +24,8 @@ _MOST = 12  # numbers of a list that a line shows
 
 def main(words: Sequence[str] | None = None) -> int:
     names = sorted(path.relative_to(RESULTS).with_suffix("").as_posix() for path in RESULTS.rglob("*.json"))
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--show-recorded", nargs="+", choices=names, default=[], metavar="NAME")
-    asked = parser.parse_args(words).show_recorded
+    flags = {"show_recorded": flag([], choices=names, nargs="+", metavar="NAME")}
+    asked = read_options(__doc__, words, **flags).show_recorded
     records = {name: json.loads((RESULTS / f"{name}.json").read_text("utf-8")) for name in asked or names}
     if not asked:
         for name, record in records.items():

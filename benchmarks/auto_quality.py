@@ -18,8 +18,8 @@ import scipy.sparse as sp
 from sklearn import metrics as sk
 
 from benchmarks.frame import OUT, command, cost_of, flag, save, several
-from benchmarks.problems import DEFAULT_DATA, read_parts
-from labelweave import AutoLabelClassifier, LabelMatrix
+from benchmarks.problems import DEFAULT_DATA, read_parts, stacked
+from labelweave import AutoLabelClassifier
 from labelweave.decisions.automatic.label_sets import value_of_sets
 from labelweave.splits import IterativeStratifiedShuffleSplit
 
@@ -84,14 +84,10 @@ def load(name: str) -> tuple[Any, Any, Any, Any]:
 
 def splits(name: str, count: int) -> Iterator[tuple[Any, Any, Any, Any]]:
     """Return the split of a set, or stratified 60/40 splits of all its rows."""
-    X, Y, X_test, Y_test = load(name)
     if not count:
-        yield X, Y, X_test, Y_test
+        yield load(name)
         return
-    stack = sp.vstack if sp.issparse(X) else np.vstack
-    rows = stack([X, X_test])
-    rows = sp.csr_array(rows) if sp.issparse(X) else rows
-    labels = LabelMatrix(sp.vstack([Y.positives, Y_test.positives]), None, Y.names)
+    rows, labels = stacked(read_parts(name))
     splitter = IterativeStratifiedShuffleSplit(count, test_size=0.4, random_state=0)
     for train, test in splitter.split(rows, labels):
         yield rows[train], labels[train], rows[test], labels[test]

@@ -138,18 +138,17 @@ def _draw(X: Any, labels: LabelMatrix, n_rows: int, seed: int) -> tuple[Any, Any
 def _fits(name: str, seed: int, X: Any, labels: LabelMatrix, runs: RecordedRuns) -> None:
     codes, columns = np.column_stack([one.codes for one in coded_columns(labels)]), labels.class_columns
     ready, unseen, train, test = _draw(X, labels, _ROWS[name], seed)
-    for method, make in (OURS | THEIRS).items():
-        for is_free in (False, True) if method in OURS else (False,):
-            case = {"set": name, "seed": seed, "method": method, "free": is_free}
-            if not runs.wants(case):
-                continue
-            begin = time.process_time()
-            if method in THEIRS:
-                found = _of_theirs(make().fit(ready, codes[train]), unseen, columns, codes[test])
-            else:
-                y = _free(labels[train]) if is_free else labels[train]
-                found = _of_ours(make().fit(ready, y), unseen, columns, codes[test], is_free=is_free)
-            runs.add(case, {"found": found, "fit_seconds": time.process_time() - begin})
+    for case in runs.missing(set=[name], seed=[seed], method=OURS | THEIRS, free=(False, True)):
+        method, is_free = case["method"], case["free"]
+        begin = time.process_time()
+        if method in OURS:
+            y = _free(labels[train]) if is_free else labels[train]
+            found = _of_ours(OURS[method]().fit(ready, y), unseen, columns, codes[test], is_free=is_free)
+        elif is_free:
+            continue
+        else:
+            found = _of_theirs(THEIRS[method]().fit(ready, codes[train]), unseen, columns, codes[test])
+        runs.add(case, {"found": found, "fit_seconds": time.process_time() - begin})
 
 
 def _show(runs: RecordedRuns) -> None:

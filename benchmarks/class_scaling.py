@@ -16,10 +16,10 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks import frame
-from benchmarks.logistic_fits import Prior, fit, kernel_matrix
-from benchmarks.problems import ClassProblem
+from labelweave import KernelLogisticClassifier
 
 _CLASSES = (10, 20, 50, 100, 200, 500, 1_000)
 _FEATURES = 20
@@ -32,28 +32,36 @@ _MEASURES = {
 }
 
 
-def _clouds(n_rows: int, n_classes: int) -> ClassProblem:
+def _clouds(n_rows: int, n_classes: int) -> tuple[Any, Any]:
+    """Return the kernel matrix, and the classes."""
     rng = np.random.default_rng(0)
     codes = rng.permutation(np.arange(n_rows) % n_classes)
     X = rng.normal(size=(n_classes, _FEATURES))[codes] + 0.7 * rng.normal(size=(n_rows, _FEATURES))
-    return ClassProblem("clouds", X, codes, [str(number) for number in range(n_classes)], None)
+    return rbf_kernel(X, gamma=0.5 / X.var(axis=0).sum()), codes
 
 
-def _measure(problem: ClassProblem, workers: Any) -> dict[str, float]:
+def _measure(matrix: Any, codes: Any, n_classes: int, workers: Any) -> dict[str, float]:
+    from labelweave.features.gram import StoredGram
+    from labelweave.labels.covariance import LabelCovariance
+    from labelweave.problems.coupled_gram import CoupledGram, GramTerm
+    from labelweave.problems.kernel_likelihood import KernelLikelihood
     from labelweave.problems.losses import SoftmaxLoss
+    from labelweave.solvers.newton import NewtonConjugateGradient
 
-    gram = kernel_matrix(problem, 1.0, workers)
-    prior = Prior(_SCALE, 1.0)
-    n_rows, n_classes = len(problem.codes), len(problem.classes)
-    loss = SoftmaxLoss(problem.codes, n_classes, np.ones((n_rows, 1)))
-    fixed = fit(gram, prior, loss, workers, 1e-15, rank=0, max_iter=_STEPS, directions=_FixedIterations())
-    whole = fit(gram, prior, loss, workers, 1e-4)
+    gram, loss = StoredGram(matrix, workers), SoftmaxLoss(codes, n_classes, np.ones((len(codes), 1)))
+    term = GramTerm(gram, LabelCovariance.identity(n_classes).scaled(_SCALE))
+    coupled = CoupledGram([term], 1.0, workers)
+    solver = NewtonConjugateGradient(1e-15, _STEPS, directions=_FixedIterations())
+    problem = KernelLikelihood(coupled, loss, 0, 0)
+    _, seconds = frame.timed(solver.solve, problem, clock=time.perf_counter)
+    model = KernelLogisticClassifier("precomputed", scale=_SCALE, hyperparameters="fixed", n_jobs=1)
+    model.fit(matrix, codes)
     return {
-        "product": _product_seconds(gram, n_rows, n_classes),
-        "iteration": fixed.seconds / fixed.products,
-        "fixed_fit": fixed.seconds,
-        "fit": whole.seconds,
-        "fit_products": whole.products,
+        "product": _product_seconds(gram, len(codes), n_classes),
+        "iteration": seconds / coupled.products,
+        "fixed_fit": seconds,
+        "fit": model.trace_[-1].time,
+        "fit_products": model.kernel_products_,
     }
 
 
@@ -74,23 +82,6 @@ def _product_seconds(gram: Any, n_rows: int, n_classes: int) -> float:
     return median(frame.in_turns({"": lambda: gram.product(vectors)}, 5, time.perf_counter)[""])
 
 
-def _draw(arguments: Any, medians: dict[str, list[float]], growth: dict[str, dict[str, float]]) -> None:
-    figure, axes = frame.begin_picture(1, 2, figsize=(9.5, 3.8), sharex=True)
-    legends = {
-        name: f"{title}: slope {growth[name]['all']:.2f} ({growth[name]['upper half']:.2f})"
-        for name, title in _MEASURES.items()
-    }
-    for axis, names in zip(axes, (("product", "iteration"), ("fixed_fit", "fit")), strict=True):
-        frame.draw_growth(
-            axis, "classes", arguments.classes, {legends[name]: medians[name] for name in names}
-        )
-        axis.set_ylabel("seconds, one thread")
-    figure.suptitle(
-        f"{arguments.rows:,} rows, stored RBF kernel (slope of the upper half in brackets)", size=10
-    )
-    frame.write_picture(figure, arguments.figure)
-
-
 @frame.command(
     rows=2000,
     classes=_CLASSES,
@@ -105,17 +96,19 @@ def main(arguments: Any) -> None:
     with Workers(1).running() as workers:
         for _ in range(arguments.repeats):
             for size, made in runs.items():
-                made.append(_measure(_clouds(arguments.rows, size), workers))
+                made.append(_measure(*_clouds(arguments.rows, size), size, workers))
                 print(f"{size:,} classes: {made[-1]}", flush=True)
     medians = {
         name: [median(run[name] for run in made) for made in runs.values()]
         for name in (*_MEASURES, "fit_products")
     }
-    growth = {name: frame.slopes(arguments.classes, medians[name]) for name in _MEASURES}
+    caption = f"{arguments.rows:,} rows, stored RBF kernel"
+    curves = {_MEASURES[name]: medians[name] for name in _MEASURES}
+    first, second = (dict(list(curves.items())[place : place + 2]) for place in (0, 2))
+    panels = [frame.Growth("classes", arguments.classes, some, caption) for some in (first, second)]
+    growth = {name: panel.slopes(name) for panel in panels for name in panel.curves}
     settings = {"rows": arguments.rows, "scale": _SCALE, "repeats": arguments.repeats}
     results = {"threads": 1, "classes": arguments.classes, "medians": medians, "slopes": growth}
     results["runs"] = {str(size): made for size, made in runs.items()}
     frame.save(arguments.out, settings | results)
-    _draw(arguments, medians, growth)
-    for name, found in growth.items():
-        print(f"{_MEASURES[name]}: classes ^ {found['all']:.2f}; upper half ^ {found['upper half']:.2f}")
+    frame.draw_growths(panels, arguments.figure, "seconds, one thread")

@@ -1,11 +1,10 @@
-"""Workers of a Dask cluster on this machine, with rows in their memory, and the cost of fits there."""
+"""Workers of a Dask cluster on this machine, with rows in their memory."""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -51,21 +50,6 @@ def write_table(path: Path, table: Any) -> None:
 def read_table(path: Path) -> Any:
     sparse = path.with_suffix(".npz")
     return sp.csr_array(sp.load_npz(sparse)) if sparse.exists() else np.load(path.with_suffix(".npy"))
-
-
-def of_processors(client: Client) -> dict[str, float]:
-    """Return the CPU seconds that each worker has used so far."""
-    return client.run(time.process_time)
-
-
-def timed(client: Client, fit: Any, *, is_local: bool = False) -> tuple[float, float, Any]:
-    """Fit; return seconds, CPU seconds of the busiest worker or of this process, and the model."""
-    before, own = of_processors(client), time.process_time()
-    begun = time.perf_counter()
-    model = fit()
-    taken, own = time.perf_counter() - begun, time.process_time() - own
-    after = of_processors(client)
-    return taken, own if is_local else max(after[key] - before[key] for key in before), model
 
 
 class Watched:

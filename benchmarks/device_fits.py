@@ -1,20 +1,28 @@
 """Fits of arrays of PyTorch or CuPy by the estimators, compared with NumPy and with peers on the same device.
 
-    SCIPY_ARRAY_API=1 python -m benchmarks.device_fits --arrays torch:cuda cupy
-    SCIPY_ARRAY_API=1 python -m benchmarks.device_fits --arrays numpy torch:cpu --rows 500
+    SCIPY_ARRAY_API=1 python -m benchmarks.device_fits --arrays numpy cupy torch:cuda --jobs 16
+    SCIPY_ARRAY_API=1 python -m benchmarks.device_fits --arrays numpy array_api_strict torch:cpu --rows 300
 
-Max-margin models to a gap of 1e-3: attributes of animals with the RBF kernel, independent and coupled labels,
-and synthetic embeddings with the linear kernel; kernel logistic with learned width on satimage.  Peers: SVC
-of cuML, a machine per label, and its logistic regression; scikit-learn's ridge regression and LDA with array
-API dispatch; L-BFGS of PyTorch on the squared hinge with a ridge penalty.  The second of two fits counts, or
-the first if it takes more than 20 seconds.  ``--rows`` takes the first rows of each problem.
+Synthetic rows, by default 8,000, of 30 features: max-margin models of 100 labels with the RBF kernel to a gap
+of 1e-3, for independent and for coupled labels; kernel logistic with one of ten classes per row; five rounds
+of a low-rank model of rank 50 with the logistic loss, on 500 more features.  Max-margin models to a gap of
+1e-3 of attributes of animals with the RBF kernel, independent and coupled labels, and of synthetic embeddings
+with the linear kernel; kernel logistic with learned width on satimage.
+
+Peers: SVC of cuML, a machine per label, and its logistic regression; scikit-learn's ridge regression and LDA
+with array API dispatch; L-BFGS of PyTorch on the squared hinge with a ridge penalty.  The second of two fits
+counts, or the first if it takes more than 20 seconds.  "difference" is that of the scores of 500 training
+rows from the fit of the first arrays, relative to their largest.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from itertools import product
 from typing import Any
@@ -24,19 +32,21 @@ from sklearn import clone, config_context
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import Ridge
 
-from benchmarks.device_arrays import accelerator, maker
-from benchmarks.frame import RESULTS, RecordedRuns, command, flag, several
+import labelweave as lw
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag, quiet, several
 from benchmarks.problems import load_animals, load_class_problem
-from labelweave import KernelLogisticClassifier, LabelCovariance, MaxMarginClassifier
-from labelweave.labels import LabelMatrix
+from labelweave.foundation.arrays.linear_algebra import to_numpy
 
-_CASES = ("animals", "animals, coupled", "satimage", "embeddings")
+_MADE = ("independent", "coupled", "softmax", "low rank")
+_CASES = (*_MADE, "animals", "animals, coupled", "satimage", "embeddings")
 _ANIMALS, _EMBEDDINGS = 12_000, (100_000, 768, 500)
 _TOL, _LONG = 1e-3, 20.0  # the gap of max-margin fits; seconds
 
 
 def problem(case: str, n_rows: int | None) -> tuple[Any, Any]:
     """Return rows, and labels or classes."""
+    if case in _MADE:
+        return _made(case, n_rows or 8000)
     if case == "satimage":
         read = load_class_problem("satimage")
         return read.X[:n_rows], read.codes[:n_rows]
@@ -50,26 +60,42 @@ def problem(case: str, n_rows: int | None) -> tuple[Any, Any]:
     return X[:n_rows], Y[:n_rows].toarray().astype(np.int64)
 
 
-def models(case: str, y: Any) -> dict[str, Any]:
+def _made(case: str, n: int) -> tuple[Any, Any]:
+    random = np.random.default_rng(0)
+    X = random.normal(size=(n, 30))
+    scores = np.tanh(X @ random.normal(size=(30, 40)) / 3) @ random.normal(size=(40, 100))
+    if case == "softmax":
+        return X, (scores[:, :10] + random.gumbel(size=(n, 10))).argmax(axis=1)
+    Y = (scores + random.normal(size=scores.shape) > 2).astype(np.int64)
+    return np.hstack([X, random.normal(size=(n, 500))]) if case == "low rank" else X, Y
+
+
+def models(case: str, y: Any, jobs: int) -> dict[str, Any]:
     """Return labelweave's model of a case, and peers with array API dispatch."""
-    if case == "satimage":
-        return {
-            "labelweave": KernelLogisticClassifier(n_jobs=1),
-            "scikit-learn LDA": LinearDiscriminantAnalysis(),
-        }
-    settings: dict[str, Any] = {"tol": _TOL, "n_jobs": 1}
-    if case == "embeddings":
-        return {"labelweave": MaxMarginClassifier(**settings), "scikit-learn ridge": Ridge(solver="svd")}
-    coupled = LabelCovariance.from_labels(LabelMatrix(y)).shrink(0.5) if "coupled" in case else None
-    return {"labelweave": MaxMarginClassifier(kernel="rbf", label_covariance=coupled, **settings)}
+    peers: dict[str, Any] = {}
+    if case in ("softmax", "satimage"):
+        own = lw.KernelLogisticClassifier(n_jobs=jobs)
+        if case == "softmax":
+            own.set_params(gamma=0.02, scale=1.0, hyperparameters="fixed", tol=1e-6)
+        peers = {} if case == "softmax" else {"scikit-learn LDA": LinearDiscriminantAnalysis()}
+    elif case == "low rank":
+        own = lw.LowRankClassifier(50, "log_loss", max_iter=5, tol=1e-9, n_jobs=jobs)
+    elif case == "embeddings":
+        own = lw.MaxMarginClassifier(tol=_TOL, n_jobs=jobs)
+        peers = {"scikit-learn ridge": Ridge(solver="svd")}
+    else:
+        coupled = lw.LabelCovariance.from_labels(lw.LabelMatrix(y)).shrink(0.5) if "coupled" in case else None
+        own = lw.MaxMarginClassifier(kernel="rbf", label_covariance=coupled, tol=_TOL, n_jobs=jobs)
+        own.set_params(gamma=0.02 if case in _MADE else own.gamma)
+    return {"labelweave": own} | peers
 
 
-def fits(case: str, make: Callable[[Any], Any], X: Any, y: Any) -> dict[str, Callable[[], Any]]:
+def fits(case: str, make: Callable[[Any], Any], X: Any, y: Any, jobs: int) -> dict[str, Callable[[], Any]]:
     """Return what fits each program to arrays of a library."""
     there, targets = make(X), make(y)
     library = type(there).__module__.partition(".")[0]
     found: dict[str, Callable[[], Any]] = {}
-    for name, model in models(case, y).items():
+    for name, model in models(case, y, jobs).items():
         labels = make(y.astype(X.dtype)) if isinstance(model, Ridge) else targets
         found[name] = lambda model=model, labels=labels: clone(model).fit(there, labels)
     if library == "torch" and case == "embeddings":
@@ -114,11 +140,12 @@ def cuml_fits(case: str, X: Any, y: Any, labels: Any) -> dict[str, Callable[[], 
     return {}
 
 
-def timed(fit: Callable[[], Any], arrays: str) -> dict[str, Any]:
+def timed(fit: Callable[[], Any], arrays: str) -> tuple[Any, dict[str, Any]]:
     """Time a fit, with what the device has not done when it returns."""
     for turn in range(2):
         begin = time.perf_counter()
-        model = fit()
+        with quiet():  # low-rank fits have five rounds
+            model = fit()
         if "cuda" in arrays:
             import_module("torch").cuda.synchronize()
         elif arrays == "cupy":
@@ -126,36 +153,66 @@ def timed(fit: Callable[[], Any], arrays: str) -> dict[str, Any]:
         seconds = time.perf_counter() - begin
         if turn == 0 and seconds > _LONG:
             break
-    of_model = {name: getattr(model, f"{name}_", None) for name in ("duality_gap", "n_iter")}
-    return {"seconds": seconds, "gap": of_model["duality_gap"], "rounds": of_model["n_iter"]}
+    gap, rounds = (getattr(model, f"{name}_", None) for name in ("duality_gap", "n_iter"))
+    return model, {"seconds": seconds, "gap": gap, "rounds": rounds}
+
+
+def _scores(model: Any, X: Any) -> Any:
+    score = getattr(model, "decision_function", None) or model.predict_proba
+    return np.asarray(to_numpy(score(X)))
+
+
+def maker(name: str) -> Callable[[Any], Any]:
+    """Return how NumPy's arrays are moved to a library, and to its device after a colon."""
+    module, _, device = name.partition(":")
+    try:
+        library = import_module(module)
+    except ImportError:
+        print(f"{module} is not installed; install it, or name another library.", file=sys.stderr)
+        raise SystemExit(2) from None
+    return partial(library.asarray, device=device) if device else library.asarray
+
+
+def accelerator() -> str:
+    if shutil.which("nvidia-smi") is None:
+        return ""
+    words = ["nvidia-smi", "--query-gpu=name", "--format=csv,noheader"]
+    return subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
 
 
 def table(runs: list[dict[str, Any]]) -> str:
-    lines = [f"{'case':18}{'program':22}{'arrays':14}{'rows':>9}{'seconds':>9}{'gap':>10}"]
+    lines = [f"{'case':18}{'program':22}{'arrays':18}{'rows':>9}{'seconds':>9}{'gap':>10}  difference"]
     for run in runs:
-        gap = "" if not isinstance(run["gap"], float) else f"{run['gap']:.1e}"
-        sizes = f"{run['rows']:9,}{run['seconds']:9.2f}{gap:>10}"
-        lines.append(f"{run['case']:18}{run['program']:22}{run['arrays']:14}{sizes}")
+        gap, apart = ("" if not run.get(name) else f"{run[name]:.1e}" for name in ("gap", "difference"))
+        sizes = f"{run['rows']:9,}{run['seconds']:9.2f}{gap:>10}  {apart}".rstrip()
+        lines.append(f"{run['case']:18}{run['program']:22}{run['arrays']:18}{sizes}")
     return "\n".join(lines)
 
 
 @command(
-    arrays=flag(["torch:cuda"], "modules with asarray, such as numpy or cupy, and devices"),
+    arrays=flag(["numpy", "torch:cuda"], "modules with asarray, such as cupy, and devices"),
     cases=several(_CASES),
     rows=flag(None, "the first rows of each problem; all by default", type=int),
+    jobs=flag(1, "threads of NumPy"),
     records=RESULTS / "device_fits.json",
 )
 def main(given: Any) -> None:
     record = RecordedRuns(given, accelerator=accelerator())
     makers = {name: maker(name) for name in given.arrays} if record.measures else {}
+    first: dict[str, Any] = {}  # scores by case
     for case, arrays in product(given.cases, makers):
         X, y = problem(case, given.rows)
         with config_context(array_api_dispatch=True):
-            for program, fit in fits(case, makers[arrays], X, y).items():
-                of = {"case": case, "program": program, "arrays": arrays, "rows": len(X)}
+            for program, fit in fits(case, makers[arrays], X, y, given.jobs).items():
+                of = {"case": case, "program": program, "arrays": arrays, "rows": len(X), "jobs": given.jobs}
                 try:
                     if record.wants(of):
-                        record.add(of, timed(fit, arrays))
+                        model, found = timed(fit, arrays)
+                        if program == "labelweave":
+                            scores = _scores(model, makers[arrays](X[:500]))
+                            own = first.setdefault(case, scores)
+                            found["difference"] = float(abs(own - scores).max() / abs(own).max())
+                        record.add(of, found)
                 except Exception as error:  # of one program; the others go on
                     print(f"{of}: {type(error).__name__}: {error}", file=sys.stderr)
     record.show(table(record.runs))

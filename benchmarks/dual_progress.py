@@ -23,10 +23,10 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, timed, write_json, write_picture
-from benchmarks.kernel_runs import peer_runs
 from benchmarks.machine import describe_machine
+from benchmarks.margin_runs import Search
 from benchmarks.peers.exchange import PeerProblem
-from benchmarks.problems import load_kernel_problem, with_labels
+from benchmarks.problems import load_kernel_problem
 from benchmarks.programs import KERNEL_PROGRAMS
 
 _GAPS = (0.3, 0.1, 3e-2, 1e-2, 3e-3, 1e-3, 3e-4, 1e-4, 3e-5, 1e-5)
@@ -87,14 +87,11 @@ def _of_trace(trace: Any, seconds: float, best: float, shape: tuple[int, int]) -
 
 
 def libsvm_progress(problem: PeerProblem, every: int) -> Progress:
-    n_labels = problem.Y.shape[1]
-    sample = with_labels(problem, np.arange(0, n_labels, every))
-    search = peer_runs(sample, KERNEL_PROGRAMS["libsvm"], n_labels)
+    search = Search(problem, KERNEL_PROGRAMS["libsvm"], every)
     best = search.at(_LIBSVM_REFERENCE).dual
     runs = [search.at(tolerance) for tolerance in _TOLERANCES]
-    scale = n_labels / sample.Y.shape[1]
     return Progress(
-        [scale * (run.iterations or 0) for run in runs],
+        [search.scale * (run.iterations or 0) for run in runs],
         [run.seconds for run in runs],
         [1.0 - run.dual / best for run in runs],
     )

@@ -142,12 +142,6 @@ def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
     return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
 
 
-def slopes(sizes: Sequence[float], seconds: Sequence[float]) -> dict[str, float]:
-    """Return the slope of all sizes, and of the larger ones."""
-    upper = len(sizes) // 2
-    return {"all": slope(sizes, seconds), "upper half": slope(sizes[upper:], seconds[upper:])}
-
-
 def standard_error(values: Any, axis: int = 0) -> Any:
     """Return the standard error of the mean; NaN of one value."""
     from scipy.stats import sem
@@ -220,18 +214,43 @@ def begin_picture(*counts: int, **shape: Any) -> tuple[Any, Any]:
     return plt.subplots(*counts, layout="constrained", **shape)
 
 
-def draw_growth(
-    axis: Any, name: str, sizes: Sequence[float], curves: Mapping[str, Sequence[float]], title: str = ""
-) -> None:
-    """Draw times against a size, by legends, and a line of slope 1 that ends with the first."""
-    for (legend, seconds), style in zip(curves.items(), ("o-", "s-"), strict=False):
-        axis.loglog(sizes, seconds, style, color="#1f5a92" if style == "o-" else "#b5532a", label=legend)
-    last = next(iter(curves.values()))[-1] / sizes[-1]
-    axis.loglog(sizes, last * np.array(sizes), "--", color="0.55", label="linear", zorder=0)
-    axis.set(xlabel=name)
-    axis.set_title(title, fontsize=9)
-    axis.legend(frameon=False, fontsize=8)
-    axis.grid(True, which="major", alpha=0.3)
+class Growth(NamedTuple):
+    """Seconds by the sizes of something, of several curves, and what stays the same."""
+
+    name: str
+    sizes: Sequence[float]
+    curves: Mapping[str, Sequence[float]]
+    caption: str = ""
+
+    def slopes(self, curve: str) -> tuple[float, float]:
+        """Return the slope of all sizes, and of the larger ones."""
+        upper, seconds = len(self.sizes) // 2, self.curves[curve]
+        return slope(self.sizes, seconds), slope(self.sizes[upper:], seconds[upper:])
+
+    def draw(self, axis: Any) -> None:
+        """Draw the curves, and a line of slope 1 that ends with the first; print their slopes."""
+        for (legend, seconds), style in zip(self.curves.items(), ("o-", "s-"), strict=False):
+            whole, upper = self.slopes(legend)
+            label = f"{legend}: slope {whole:.2f} (upper half {upper:.2f})"
+            axis.loglog(self.sizes, seconds, style, color=_BLUE if style == "o-" else "#b5532a", label=label)
+            print(f"{label} by {self.name}")
+        last = next(iter(self.curves.values()))[-1] / self.sizes[-1]
+        axis.loglog(self.sizes, last * np.array(self.sizes), "--", color="0.55", label="linear", zorder=0)
+        axis.set(xlabel=self.name)
+        axis.set_title(self.caption, fontsize=9)
+        axis.legend(frameon=False, fontsize=8)
+        axis.grid(True, which="major", alpha=0.3)
+
+
+def draw_growths(panels: Sequence[Growth], path: Path, y_label: str, **shape: Any) -> None:
+    figure, axes = begin_picture(1, len(panels), figsize=(3.7 * len(panels) + 0.2, 3.6), **shape)
+    for axis, panel in zip(axes, panels, strict=True):
+        panel.draw(axis)
+    axes[0].set_ylabel(y_label)
+    write_picture(figure, path)
+
+
+_BLUE = "#1f5a92"
 
 
 def write_picture(figure: Any, path: Path, dpi: int = 150) -> None:

@@ -11,10 +11,7 @@ entries first; ``negatives`` is the best of these if only absent labels may be w
 Bayes' rule with the true rates on the probabilities, without label structure.
 """
 
-import subprocess
-import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -25,14 +22,14 @@ from sklearn.metrics import average_precision_score
 
 from benchmarks.frame import RESULTS, RecordedRuns, command, groups, mean_and_error, several
 from benchmarks.problems import read_tables
-from benchmarks.programs import PEERS_PYTHON
+from benchmarks.programs import Program, ask
 from labelweave.labels import LabelMatrix
 from labelweave.noise import find_label_errors
 from labelweave.postprocessing import calibrate_labels
 
 Array = npt.NDArray[Any]
 
-_PEER = Path(__file__).parent / "peers" / "cleanlab_labels.py"
+_PEER = Program("cleanlab", "benchmarks.peers.cleanlab_labels", "cleanlab")
 NOISES = {"5 % of entries": (0.05, 0.05), "10 % of entries": (0.1, 0.1), "10 % forgotten": (0.1, 0.0)}
 SETS = ("bibtex", "debtags")
 FEWEST, _DRAWS = 5, 5
@@ -48,7 +45,7 @@ def _measure_set(name: str, arguments: Any, recorded: RecordedRuns) -> None:
     drawn = [flipped(Y, NOISES[case["noise"]], case["draw"]) for case in cases]
     scores = out_of_fold(X, np.hstack([given for given, _ in drawn]), len(cases))
     for case, (given, flips), table in zip(cases, drawn, scores, strict=True):
-        found = _measure(given, flips, table, NOISES[case["noise"]], arguments.peer_python)
+        found = _measure(given, flips, table, NOISES[case["noise"]])
         recorded.add(case, found)
         print(*case.values(), {key: round(value, 4) for key, value in found.items()}, flush=True)
 
@@ -89,9 +86,7 @@ def out_of_fold(X: sp.csr_array, targets: Array, cases: int) -> Iterator[Array]:
         yield tables[int(np.argmin(errors))][:, places]
 
 
-def _measure(
-    recorded: Array, flips: Array, scores: Array, rates: tuple[float, float], peer: str
-) -> dict[str, float]:
+def _measure(recorded: Array, flips: Array, scores: Array, rates: tuple[float, float]) -> dict[str, float]:
     calibration = calibrate_labels(LabelMatrix.from_any(recorded), scores, "sigmoid")
     probabilities = calibration.probabilities(scores)
 
@@ -104,7 +99,7 @@ def _measure(
         found[name] = precision(np.abs(errors.probabilities - recorded))
         found |= {f"{name}: expected": errors.expected, f"{name}: missed": errors.flip_rates.missed.mean()}
         found[f"{name}: false"] = errors.flip_rates.false.mean()
-    tables = _cleanlab(probabilities, recorded, peer)
+    tables = list(ask(_PEER, probabilities=probabilities, labels=recorded).values())
     found["cleanlab"] = max(precision(table) for table in tables)
     lowest = [np.where(recorded == 1, table.min() - 1.0, table) for table in tables]
     if rates[1] == 0:
@@ -121,15 +116,6 @@ def _by_known_rates(recorded: Array, probabilities: Array, rates: tuple[float, f
     return np.asarray(np.where(recorded == 1, absent, there) / (there + absent))
 
 
-def _cleanlab(probabilities: Array, recorded: Array, python: str) -> list[Array]:
-    with tempfile.TemporaryDirectory() as folder:
-        given, answer = Path(folder) / "in.npz", Path(folder) / "out.npz"
-        np.savez(given, probabilities=probabilities, labels=recorded)
-        subprocess.run([python, str(_PEER), str(given), str(answer)], check=True)
-        with np.load(answer) as tables:
-            return [tables[name] for name in tables.files]
-
-
 def _table(runs: list[dict[str, Any]]) -> str:
     lines = [f"{'':30}" + "".join(f"{method:>18}" for method in _METHODS)]
     for (name, noise), own in groups(runs, "set", "noise").items():
@@ -138,9 +124,7 @@ def _table(runs: list[dict[str, Any]]) -> str:
     return "\n".join([*lines, "average precision of finding the flips, mean ± standard error over draws"])
 
 
-@command(
-    sets=several(SETS), draws=_DRAWS, peer_python=str(PEERS_PYTHON), records=RESULTS / "label_errors.json"
-)
+@command(sets=several(SETS), draws=_DRAWS, records=RESULTS / "label_errors.json")
 def main(arguments: Any) -> None:
     recorded = RecordedRuns(arguments)
     for name in arguments.sets:

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks import frame
 from benchmarks.machine import describe_machine
-from benchmarks.papers.label_graphs import read_rows
+from benchmarks.problems import read_parts, stacked
 from labelweave import GraphGrowth, LabelGraphClassifier
 from labelweave.datasets import make_clique_toy
 
@@ -46,7 +46,7 @@ def _fit(X: Any, Y: Any, **parameters: Any) -> tuple[LabelGraphClassifier, float
 
 def _measure_solvers() -> list[frame.Run]:
     toy, edges = make_clique_toy(2000)
-    X, Y = read_rows("scene")
+    X, Y = stacked(read_parts("scene"))
     problems = {
         "toy": (toy.X, toy.Y, {"graph": list(edges), "alpha": 1e-4}),
         "scene": (StandardScaler().fit_transform(X), Y, {"graph": "full", "alpha": 0.3}),
@@ -69,19 +69,19 @@ def _trace(X: Any, Y: Any, **parameters: Any) -> frame.Run:
 
 
 def _solver_table(runs: list[frame.Run]) -> str:
-    heads = "".join(f"{f'{kind} {gap:g}':>16s}" for kind in ("gap", "objective") for gap in _GAPS)
-    lines = [f"{'':8s}{'':12s}{heads}{'lowest':>12s}{'passes':>8s}{'seconds':>9s}"]
+    rows = []
     for run in runs:
-        best = min(
-            point[2] for other in runs if other["problem"] == run["problem"] for point in other["trace"]
-        )
-        lowest = min(point[2] for point in run["trace"])
+        same = (other for other in runs if other["problem"] == run["problem"])
+        best = min(point[2] for other in same for point in other["trace"])
         times = _first(run["trace"], 3, list(_GAPS))
         times += _first(run["trace"], 2, [(1 + gap) * best for gap in _GAPS])
-        shown = "".join(f"{'-' if value is None else f'{value:.2f}':>16s}" for value in times)
-        ending = f"{lowest:12.5f}{run['passes']:8d}{run['seconds']:9.1f}"
-        lines.append(f"{run['problem']:8s}{run['solver']:12s}{shown}{ending}")
-    return "\n".join(lines)
+        shown = ["-" if value is None else f"{value:.2f}" for value in times]
+        lowest = f"{min(point[2] for point in run['trace']):.5f}"
+        rows.append(
+            [run["problem"], run["solver"], *shown, lowest, str(run["passes"]), f"{run['seconds']:.1f}"]
+        )
+    heads = [f"{kind} {gap:g}" for kind in ("gap", "objective") for gap in _GAPS]
+    return "\n".join(frame.markdown(["problem", "solver", *heads, "lowest", "passes", "seconds"], rows))
 
 
 def _first(trace: list[list[float]], column: int, limits: list[float]) -> list[float | None]:
@@ -92,7 +92,7 @@ def _first(trace: list[list[float]], column: int, limits: list[float]) -> list[f
 def _measure_rounds() -> list[frame.Run]:
     runs = []
     for name in ("emotions", "scene", "yeast"):
-        X, Y = read_rows(name)
+        X, Y = stacked(read_parts(name))
         for per_round, size in ((1, 2), (2, 2), (3, 2), (1, 3)):
             growth = GraphGrowth(cliques_per_round=per_round, clique_size=size, graph_tol=0.0)
             model, _, seconds = _fit(StandardScaler().fit_transform(X), Y, graph=growth, alpha=0.3)
@@ -104,16 +104,10 @@ def _measure_rounds() -> list[frame.Run]:
 
 
 def _round_table(runs: list[frame.Run]) -> str:
-    lines = [
-        f"{'':10s}{'a round':>8s}{'size':>6s}{'objective':>11s}{'gap':>9s}{'relaxation':>12s}"
-        f"{'rounds':>8s}{'cliques':>9s}{'width':>7s}{'seconds':>9s}"
-    ]
-    for run in runs:
-        asked = f"{run['set']:10s}{run['per_round']:8d}{run['size']:6d}"
-        found = f"{run['objective']:11.4f}{run['gap']:9.1e}{run['relaxation']:12.1e}"
-        counts = f"{run['rounds']:8d}{run['cliques']:9d}{run['width']:7d}{run['seconds']:9.1f}"
-        lines.append(asked + found + counts)
-    return "\n".join(lines)
+    formats = {"objective": ".4f", "gap": ".1e", "relaxation": ".1e", "seconds": ".1f"}
+    columns = [name for name in runs[0] if name != "measured"]
+    rows = [[format(run[name], formats.get(name, "")) for name in columns] for run in runs]
+    return "\n".join(frame.markdown(columns, rows))
 
 
 def _measure_edges() -> list[frame.Run]:

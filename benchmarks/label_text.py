@@ -24,14 +24,13 @@ from scipy.special import expit, logit
 from sklearn.preprocessing import normalize
 
 import labelweave as lw
-from benchmarks.frame import RESULTS, command, read_json, several, standard_error, timed, write_json
-from benchmarks.machine import describe_machine
+from benchmarks.frame import RESULTS, RecordedRuns, Run, command, groups, mean_and_error, several, timed
 from benchmarks.problems import read_parts
 from labelweave.datasets import load_debtags
 from labelweave.metrics import average_auc, f1_score
 
 _SIZES, _DRAWS = (300, 1000, 3000), 5
-_TEST_ROWS = 3000
+_TEST_ROWS, _HIDDEN = 3000, ", a fifth hidden"
 _KINDS = (
     "identity", "covariance", "mean", "both", "taxonomy", "margins", "low rank", "rank alone", "shuffled",
 )  # fmt: skip
@@ -74,24 +73,22 @@ _PROBLEMS: dict[str, Callable[[], _Problem]] = {
 }
 
 
-def _models(problem: _Problem, seed: int) -> dict[str, Any]:
-    words: dict[str, Any] = {"feature_names": problem.features}
-    dealt = dict(zip(problem.labels, np.random.default_rng(seed).permutation(problem.labels), strict=True))
-    embedded = lw.LabelText(list(dealt.values())).embeddings
+def _model(problem: _Problem, kind: str, seed: int) -> Any:
     low_rank = lw.LowRankClassifier(50, "log_loss", 0.3, tol=1e-3)
-    made = {
-        "identity": lw.LabelTextClassifier(mean=0.0, covariance="none", **words),
-        "covariance": lw.LabelTextClassifier(mean=0.0, **words),
-        "mean": lw.LabelTextClassifier(covariance="none", **words),
-        "both": lw.LabelTextClassifier(**words),
-        "margins": lw.LabelTextClassifier(lw.MaxMarginClassifier(5.0, tol=1e-2), **words),
-        "low rank": lw.LabelTextClassifier(low_rank, **words),
-        "rank alone": lw.LabelTextClassifier(low_rank, mean=0.0, covariance="none", **words),
-        "shuffled": lw.LabelTextClassifier(descriptions=lw.LabelText(problem.labels, embedded), **words),
+    choices: dict[str, dict[str, Any]] = {
+        "identity": {"mean": 0.0, "covariance": "none"},
+        "covariance": {"mean": 0.0},
+        "mean": {"covariance": "none"},
+        "both": {},
+        "margins": {"estimator": lw.MaxMarginClassifier(5.0, tol=1e-2)},
+        "low rank": {"estimator": low_rank},
+        "rank alone": {"estimator": low_rank, "mean": 0.0, "covariance": "none"},
+        "taxonomy": {"taxonomy": problem.parents and lw.Taxonomy(problem.parents)},
     }
-    if problem.parents is not None:
-        made["taxonomy"] = lw.LabelTextClassifier(taxonomy=lw.Taxonomy(problem.parents), **words)
-    return made
+    if kind == "shuffled":
+        dealt = np.random.default_rng(seed).permutation(problem.labels).tolist()
+        choices[kind] = {"descriptions": lw.LabelText(problem.labels, lw.LabelText(dealt).embeddings)}
+    return lw.LabelTextClassifier(feature_names=problem.features, **choices[kind])
 
 
 def _measured(model: Any, problem: _Problem, rows: Any, held: Any) -> dict[str, float]:
@@ -109,73 +106,45 @@ def _measured(model: Any, problem: _Problem, rows: Any, held: Any) -> dict[str, 
     return {name: float(value) for name, value in (found | chosen).items()}
 
 
-def _summary(draws: list[dict[str, float]]) -> dict[str, tuple[float, float]]:
-    table = {name: [draw.get(name, np.nan) for draw in draws] for name in draws[0]}
-    errors = {name: np.nanstd(values, ddof=len(values) > 1) for name, values in table.items()}
-    return {
-        name: (float(np.nanmean(values)), float(errors[name] / np.sqrt(len(values))))
-        for name, values in table.items()
-    }
-
-
-def _run(name: str, chosen: Any, results: dict[str, Any]) -> None:
-    problem = _PROBLEMS[name]()
+def _run(problem: _Problem, case: Run) -> Run:
     n_rows, n_test = problem.X.shape[0], problem.X_test.shape[0]
     held = np.sort(np.random.default_rng(0).permutation(n_test)[:_TEST_ROWS])
-    for size in chosen.sizes:
-        draws: dict[str, list[dict[str, float]]] = {}
-        for seed in range(chosen.draws):
-            rows = np.sort(np.random.default_rng(seed).permutation(n_rows)[:size])
-            for kind, model in _models(problem, seed).items():
-                if kind in chosen.models:
-                    draws.setdefault(kind, []).append(_measured(model, problem, rows, held))
-        kept = results.setdefault(name, {}).setdefault(str(size), {})
-        for kind, measured in draws.items():
-            kept[kind] = {"summary": _summary(measured), "draws": measured, "measured": describe_machine()}
-            _show(name, size, kind, kept[kind]["summary"])
-        _compare(kept)
-        write_json(chosen.out, results)
+    rng = np.random.default_rng(case["draw"])
+    rows = np.sort(rng.permutation(n_rows)[: case["rows"]])
+    if case["set"].endswith(_HIDDEN):
+        return _hidden(problem, rows, held, rng)
+    return _measured(_model(problem, case["model"], case["draw"]), problem, rows, held)
 
 
-def _compare(kept: dict[str, Any]) -> None:
-    """Record the difference in AUC of every prior from independent labels on the same draws."""
-    plain = [draw["AUC"] for draw in kept.get("identity", {"draws": []})["draws"]]
-    for found in kept.values():
-        if len(found["draws"]) == len(plain) > 1:
-            away = np.array([draw["AUC"] for draw in found["draws"]]) - plain
-            found["AUC less identity's"] = float(away.mean()), float(standard_error(away))
-
-
-def _hidden(name: str, chosen: Any, results: dict[str, Any]) -> None:
+def _hidden(problem: _Problem, rows: Any, held: Any, rng: np.random.Generator) -> Run:
     """Measure the probabilities of labels without training rows."""
-    problem, found = _PROBLEMS[name](), []
-    held = np.sort(np.random.default_rng(0).permutation(problem.X_test.shape[0])[:_TEST_ROWS])
-    for seed in range(chosen.draws):
-        rng = np.random.default_rng(seed)
-        rows = np.sort(rng.permutation(problem.X.shape[0])[: chosen.sizes[0]])
-        hidden = np.sort(rng.permutation(len(problem.labels))[: len(problem.labels) // 5])
-        Y, truth = problem.Y[rows].toarray().astype(float), problem.Y_test[held][:, hidden].toarray()
-        Y[:, hidden] = np.nan
-        model = lw.LabelTextClassifier(feature_names=problem.features)
-        model.fit(problem.X[rows], lw.LabelMatrix.from_any(Y, names=problem.labels))
-        shares = np.clip(model.predict_proba(problem.X_test[held])[:, hidden], 1e-12, 1.0 - 1e-12)
-        spread = expit(logit(shares) / np.sqrt(1.0 + np.pi / 8.0))  # as for scores of variance 1 (MacKay)
-        constant = np.full_like(shares, np.nanmean(Y))
-        tables = {"log loss": shares, "log loss, variance 1": spread, "log loss, constant": constant}
-        losses = {
-            name: float(-np.log(np.where(truth, table, 1.0 - table)).mean()) for name, table in tables.items()
-        }
-        found.append(losses | {"mean": float(shares.mean()), "true mean": float(truth.mean())})
-    summary = _summary(found)
-    kept = results.setdefault(f"{name}, a fifth hidden", {})
-    kept[str(chosen.sizes[0])] = summary | {"measured": describe_machine()}
-    _show(f"{name}, hidden", chosen.sizes[0], "both", summary)
-    write_json(chosen.out, results)
+    hidden = np.sort(rng.permutation(len(problem.labels))[: len(problem.labels) // 5])
+    Y, truth = problem.Y[rows].toarray().astype(float), problem.Y_test[held][:, hidden].toarray()
+    Y[:, hidden] = np.nan
+    model = lw.LabelTextClassifier(feature_names=problem.features)
+    model.fit(problem.X[rows], lw.LabelMatrix.from_any(Y, names=problem.labels))
+    shares = np.clip(model.predict_proba(problem.X_test[held])[:, hidden], 1e-12, 1.0 - 1e-12)
+    spread = expit(logit(shares) / np.sqrt(1.0 + np.pi / 8.0))  # as for scores of variance 1 (MacKay)
+    constant = np.full_like(shares, np.nanmean(Y))
+    tables = {"log loss": shares, "log loss, variance 1": spread, "log loss, constant": constant}
+    losses = {
+        name: float(-np.log(np.where(truth, table, 1.0 - table)).mean()) for name, table in tables.items()
+    }
+    return losses | {"mean": float(shares.mean()), "true mean": float(truth.mean())}
 
 
-def _show(name: str, size: int, kind: str, summary: dict[str, Any]) -> None:
-    numbers = "  ".join(f"{key} {value[0]:.4f} +- {value[1]:.4f}" for key, value in summary.items())
-    print(f"{name} {size:5d} {kind:10s} {numbers}", flush=True)
+def table(runs: list[Run]) -> str:
+    """Write means over draws, and the difference in AUC from independent labels on the same draws."""
+    lines, found = [], groups(runs, "set", "rows", "model")
+    for (name, size, kind), own in found.items():
+        words = [key for key, value in own[0].items() if isinstance(value, float)]
+        values = {key: [run[key] for run in own if key in run] for key in words}
+        plain = [run["AUC"] for run in found.get((name, size, "identity"), []) if "AUC" in run]
+        if len(plain) == len(values.get("AUC", [])) > 1:
+            values["AUC less identity's"] = np.subtract(values["AUC"], plain)
+        cells = (f"{key} {mean_and_error(of)}" for key, of in values.items())
+        lines.append(f"{name} {size:5d} {kind:10s} {'  '.join(cells)}")
+    return "\n".join(lines)
 
 
 @command(
@@ -183,14 +152,19 @@ def _show(name: str, size: int, kind: str, summary: dict[str, Any]) -> None:
     models=several(_KINDS),
     sizes=_SIZES,
     draws=_DRAWS,
-    out=RESULTS / "label_text.json",
+    records=RESULTS / "label_text.json",
 )
 def main(chosen: Any) -> None:
     warnings.simplefilter("ignore")
-    results: dict[str, Any] = read_json(chosen.out)
-    for name in chosen.sets:
-        if name == "hidden":
-            for of in _PROBLEMS:
-                _hidden(of, chosen, results)
-        else:
-            _run(name, chosen, results)
+    record, draws = RecordedRuns(chosen), range(chosen.draws)
+    for name, load in _PROBLEMS.items() if record.measures else ():
+        cases: list[Run] = []
+        if name in chosen.sets:
+            models = [kind for kind in chosen.models if kind != "taxonomy" or name == "debtags"]
+            cases += record.missing(set=[name], rows=chosen.sizes, draw=draws, model=models)
+        if "hidden" in chosen.sets:
+            cases += record.missing(set=[name + _HIDDEN], rows=chosen.sizes[:1], draw=draws, model=["both"])
+        problem = load() if cases else None
+        for case in cases:
+            print(record.add(case, _run(problem, case)), flush=True)
+    record.show(table(record.runs))

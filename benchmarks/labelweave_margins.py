@@ -26,13 +26,12 @@ def coefficients_of(model: Any, shape: tuple[int, int]) -> npt.NDArray[np.float6
 
 
 @serve
-def prepare(problem: PeerProblem) -> Trainer:
+def prepare(problem: PeerProblem, _: str) -> Trainer:
     """Fit at a loose tolerance; the function returned fits all rows at a given one."""
     from labelweave import MaxMarginClassifier, set_config
 
-    has_kernel = not np.isnan(problem.gamma)
     kernel: dict[str, Any] = {}
-    if has_kernel:
+    if not problem.is_linear:
         kernel = {"kernel": "rbf", "gamma": problem.gamma}
         set_config(memory_budget=problem.kernel_megabytes)
 
@@ -41,13 +40,13 @@ def prepare(problem: PeerProblem) -> Trainer:
 
     def train(tolerance: float) -> Solution:
         model, seconds = timed(make(tolerance).fit, problem.X, problem.Y, clock=time.perf_counter)
-        if has_kernel:
+        if not problem.is_linear:
             weights = coefficients_of(model, problem.Y.shape)
         else:
             weights = np.vstack([np.asarray(model.coef_).T, np.reshape(model.intercept_, (1, -1))])
         dual, rounds = float(model.trace_[-1].dual), int(model.n_iter_)
-        return Solution(tolerance, seconds, weights, dual=dual, iterations=rounds)
+        return Solution(seconds, weights, dual=dual, iterations=rounds)
 
-    rows = slice(_WARM_UP_ROWS if has_kernel else None)
+    rows = slice(None if problem.is_linear else _WARM_UP_ROWS)
     make(0.1).fit(problem.X[rows], problem.Y[rows])
     return train

@@ -1,4 +1,4 @@
-"""labelweave's models that rank many labels, as programs of ``benchmarks.tree_peers`` and ``low_rank_peers``.
+"""labelweave's models that rank many labels, as a program of ``benchmarks.ranking_peers``.
 
 Variants: ``tree`` (``LabelTreeClassifier``); ``one-vs-rest`` (``MaxMarginClassifier(tol=1e-2,
 prune="certified")``); ``low-rank`` (``LowRankClassifier``, on one thread), whose ``rank`` is a share of the

@@ -10,61 +10,175 @@ seconds of a program are those until it has computed an objective that low; comp
 all need, and factorizing it, which LogisticRegression needs, are shown separately. labelweave's certified
 seconds are those to a duality gap of the same size, which only labelweave reports. The programs alternate;
 shown are medians, and ratios of the medians, of one invocation.
+
+For a label ``GaussianProcessClassifier`` minimizes ``sum_i log(1 + exp(-y_i f_i)) + 1/2 f^T K^-1 f``;
+``LogisticRegression`` on a factor ``K = G G^T``, with C = 1, has ``f = G w``.  Both are observed from
+outside: an objective is recorded whenever the program itself has computed it.
 """
 
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from statistics import median
-from time import perf_counter
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
+import scipy.linalg as sl
+from sklearn.metrics.pairwise import rbf_kernel
 
-from benchmarks.frame import RESULTS, command, markdown, save, several, timed
-from benchmarks.logistic_fits import (
-    Fit,
-    Prior,
-    Watched,
-    factor_of,
-    fit,
-    fit_gaussian_process,
-    fit_logistic_regression,
-    kernel_matrix,
-    reached,
-)
+from benchmarks.frame import RESULTS, command, markdown, quiet, save, several, timed
 from benchmarks.problems import ClassProblem, load_class_problem
+from labelweave import KernelLogisticClassifier
+
+Trace = list[tuple[float, float]]
 
 _CASES = (
     "binary-1000", "binary-2000", "rest-1000", "rest-2000", "satimage", "imclef-2000", "imclef-6000",
 )  # fmt: skip
 _EXCESSES = (1e-4, 1e-6)
 _SCALE, _LIMIT = 10.0, 600.0  # of the kernel; seconds for a peer's run
+_SAME = 1e-9  # of the objective: the next step changes nothing
 _SOLVERS = ("lbfgs", "newton-cg")
 _COLUMNS = ("case", "program", "kernel matrix", "factor", *(f"{excess:g} above" for excess in _EXCESSES))
 
 
-def _measure(case: str, arguments: Any, workers: Any) -> list[dict[str, Any]]:
+@dataclass(frozen=True)
+class Watched:
+    """A run of a peer.
+
+    trace: seconds since the start, and the objective there.
+    seconds: of the whole run.
+    ended: "converged", "time limit" or "target".
+    """
+
+    trace: Trace
+    seconds: float
+    ended: str
+
+
+def reached(trace: Trace, target: float) -> float | None:
+    return next((seconds for seconds, objective in trace if objective <= target), None)
+
+
+def factor_of(matrix: Any) -> tuple[Any, float, float]:
+    """Factorize a kernel matrix, with as little added to its diagonal as rounding requires."""
+    diagonal = matrix.diagonal().copy()
+    for share in (0.0, 1e-12, 1e-10, 1e-8):
+        added = share * float(diagonal.max())
+        np.fill_diagonal(matrix, diagonal + added)
+        start = time.perf_counter()
+        try:
+            return np.ascontiguousarray(sl.cholesky(matrix, lower=True)), added, time.perf_counter() - start
+        except sl.LinAlgError:
+            continue
+    raise RuntimeError("The kernel matrix is not positive definite, even with 1e-8 more on its diagonal.")
+
+
+class _EnoughError(Exception):
+    """The objective is low enough, or the time is over."""
+
+
+def fit_logistic_regression(factor: Any, codes: Any, solver: str, target: float, limit: float) -> Watched:
+    from sklearn.linear_model import LogisticRegression
+
+    model = LogisticRegression(C=1.0, fit_intercept=False, solver=solver, tol=1e-9, max_iter=100_000)
+    trace: Trace = []
+    start = time.perf_counter()
+
+    def note(mean_loss: float) -> None:
+        trace.append((time.perf_counter() - start, float(mean_loss) * len(codes)))
+        if trace[-1][1] <= target or trace[-1][0] > limit:
+            raise _EnoughError
+
+    ended = "converged"
+    with _watched_loss(note), quiet(Warning):
+        try:
+            model.fit(factor, codes)
+        except _EnoughError:
+            ended = "target" if trace[-1][1] <= target else "time limit"
+    return Watched(trace, time.perf_counter() - start, ended)
+
+
+@contextmanager
+def _watched_loss(note: Callable[[float], None]) -> Iterator[None]:
+    """Yield every value of the objective, over the number of rows, that scikit-learn's loss computes."""
+    from sklearn.linear_model._linear_loss import LinearModelLoss
+
+    with ExitStack() as stack:
+        for name in ("loss", "loss_gradient"):
+            original = getattr(LinearModelLoss, name)
+
+            def watched(*arguments: Any, _original: Any = original, **options: Any) -> Any:
+                found = _original(*arguments, **options)
+                note(found[0] if isinstance(found, tuple) else found)
+                return found
+
+            stack.enter_context(patch.object(LinearModelLoss, name, watched))
+        yield
+
+
+def fit_gaussian_process(X: Any, kernel: Any, labels: Sequence[Any]) -> tuple[list[Watched], float, float]:
+    """Run GaussianProcessClassifier's search for the mode, label after label."""
+    from sklearn.gaussian_process import GaussianProcessClassifier
+
+    runs, fit_seconds = [], 0.0
+    matrix, kernel_seconds = timed(kernel, X, clock=time.perf_counter)
+    for label in labels:
+        model = GaussianProcessClassifier(kernel, optimizer=None, copy_X_train=False)
+        fit_seconds += timed(model.fit, X, label, clock=time.perf_counter)[1]
+        runs.append(_watched_mode(model.base_estimator_, matrix))
+    return runs, fit_seconds, kernel_seconds
+
+
+def _watched_mode(estimator: Any, matrix: Any) -> Watched:
+    """Find the mode with one Newton step, with two, and so on until it ends by itself."""
+    trace: Trace = []
+    most = estimator.max_iter_predict
+    for steps in range(1, most + 1):
+        estimator.max_iter_predict = steps
+        start = time.perf_counter()
+        _, (*_, dual) = estimator._posterior_mode(matrix, return_temporaries=True)
+        seconds = time.perf_counter() - start
+        trace.append((seconds, _objective(estimator, dual)))
+        if steps > 1 and abs(trace[-2][1] - trace[-1][1]) <= _SAME * trace[-1][1]:
+            break
+    estimator.max_iter_predict = most
+    return Watched(trace, trace[-1][0], "converged")
+
+
+def _objective(estimator: Any, dual: Any) -> float:
+    """Compute the objective of the scores ``f = K a`` that were found last."""
+    scores = estimator.f_cached
+    losses = np.logaddexp(0.0, -(2.0 * estimator.y_train_ - 1.0) * scores)
+    return float(losses.sum() + dual @ scores / 2)
+
+
+def _measure(case: str, arguments: Any) -> list[dict[str, Any]]:
     kind, _, size = case.partition("-")
     if kind not in ("binary", "rest"):
-        return _measure_softmax(load_class_problem(case), arguments, workers)
+        return _measure_softmax(load_class_problem(case), arguments)
     problem = load_class_problem("satimage").first(int(size))
     classes = [0] if kind == "binary" else list(range(len(problem.classes)))
-    return _measure_logistic(case, problem, classes, arguments, workers)
+    return _measure_logistic(case, problem, classes, arguments)
+
+
+def _kernel_matrix(problem: ClassProblem) -> tuple[Any, float]:
+    return timed(rbf_kernel, problem.X, gamma=problem.paper_gamma(), clock=time.perf_counter)
 
 
 def _measure_logistic(
-    case: str, problem: ClassProblem, classes: list[int], arguments: Any, workers: Any
+    case: str, problem: ClassProblem, classes: list[int], arguments: Any
 ) -> list[dict[str, Any]]:
     """Compare with the Gaussian process: some classes, each against the rest."""
-    from labelweave.problems.losses import EntrywiseLoss
-
     labels = [problem.codes == number for number in classes]
-    signs = np.where(np.column_stack(labels), 1, -1).astype(np.int8)
-    loss = EntrywiseLoss("log_loss", signs, np.ones((len(signs), 1)), is_separate=True)
-    gram, making = timed(kernel_matrix, problem, 1.0, workers, clock=perf_counter)
-    own = _OwnRuns(gram, Prior(_SCALE, 0.0), loss, workers)
+    matrix, making = _kernel_matrix(problem)
+    own = _OwnRuns(_SCALE * matrix, np.column_stack(labels).astype(int))
     peers = []
     for _ in range(arguments.repeats):
         own.run()
-        peers.append(fit_gaussian_process(problem.X, _sklearn_kernel(problem, arguments), labels))
+        peers.append(fit_gaussian_process(problem.X, _sklearn_kernel(problem), labels))
     rows = [own.row(case, making)]
     found = [[_sum_reached(runs, excess) for runs, _, _ in peers] for excess in _EXCESSES]
     rows.append(
@@ -84,23 +198,19 @@ def _sum_reached(runs: list[Watched], excess: float) -> float | None:
     return None if None in times else sum(seconds for seconds in times if seconds is not None)
 
 
-def _sklearn_kernel(problem: ClassProblem, arguments: Any) -> Any:
+def _sklearn_kernel(problem: ClassProblem) -> Any:
     from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
     gamma = problem.paper_gamma()
     return ConstantKernel(_SCALE, "fixed") * RBF(np.sqrt(0.5 / gamma), "fixed")
 
 
-def _measure_softmax(problem: ClassProblem, arguments: Any, workers: Any) -> list[dict[str, Any]]:
+def _measure_softmax(problem: ClassProblem, arguments: Any) -> list[dict[str, Any]]:
     """Compare with logistic regression on a factor of the kernel matrix."""
-    from labelweave.features.gram import StoredGram
-    from labelweave.problems.losses import SoftmaxLoss
-
-    gram, making = timed(kernel_matrix, problem, 1.0, workers, clock=perf_counter)
-    matrix = _SCALE * gram.table
+    matrix, making = _kernel_matrix(problem)
+    matrix *= _SCALE
     factor, added, factor_seconds = factor_of(matrix)
-    loss = SoftmaxLoss(problem.codes, len(problem.classes), np.ones((len(problem.codes), 1)))
-    own = _OwnRuns(StoredGram(matrix, workers), Prior(1.0, 0.0), loss, workers)
+    own = _OwnRuns(matrix, problem.codes)
     runs: dict[str, list[Watched]] = {solver: [] for solver in _SOLVERS}
     target = (1 + min(_EXCESSES)) * own.optimum
     for _ in range(arguments.repeats):
@@ -122,34 +232,42 @@ def _measure_softmax(problem: ClassProblem, arguments: Any, workers: Any) -> lis
 class _OwnRuns:
     """labelweave's fits: one that bounds the optimum, and those that are timed."""
 
-    def __init__(self, gram: Any, prior: Prior, loss: Any, workers: Any) -> None:
-        self.gram, self.prior, self.loss, self.workers = gram, prior, loss, workers
-        best = fit(gram, prior, loss, workers, 1e-10, max_iter=500)
-        if best.status != "converged":
-            raise RuntimeError(f"The optimum was not found: {best.status} at a gap of {best.gap:.1e}.")
-        self.optimum = best.objective
-        self.made: list[list[Fit]] = []
+    def __init__(self, matrix: Any, y: Any) -> None:
+        self.matrix, self.y = matrix, y
+        best = self._fit(1e-10)
+        if not best.converged_:
+            raise RuntimeError(f"The optimum was not found: a gap of {best.duality_gap_:.1e}.")
+        self.optimum = best.trace_[-1].primal
+        self.made: list[list[Any]] = []
+
+    def _fit(self, tol: float) -> Any:
+        model = KernelLogisticClassifier("precomputed", scale=1.0, intercept_variance=0.0, tol=tol)
+        return model.set_params(hyperparameters="fixed", max_iter=500, n_jobs=1).fit(self.matrix, self.y)
 
     def run(self) -> None:
-        self.made.append(
-            [fit(self.gram, self.prior, self.loss, self.workers, excess) for excess in _EXCESSES]
-        )
+        self.made.append([self._fit(excess) for excess in _EXCESSES])
 
     def row(self, case: str, making: float) -> dict[str, Any]:
         """Return the seconds, the optimum and the number of products of a fit."""
         found = [
-            [reached(fits[-1].trace, (1 + excess) * self.optimum) for fits in self.made]
+            [reached(_trace(fits[-1]), (1 + excess) * self.optimum) for fits in self.made]
             for excess in _EXCESSES
         ]
-        certified = [median(fits[place].seconds for fits in self.made) for place in range(len(_EXCESSES))]
+        certified = [
+            median(_trace(fits[place])[-1][0] for fits in self.made) for place in range(len(_EXCESSES))
+        ]
         last = self.made[-1]
         return _row(case, "labelweave", found) | {
             "kernel_seconds": making,
             "certified_seconds": certified,
-            "objective": last[-1].objective,
+            "objective": _trace(last[-1])[-1][1],
             "optimum": self.optimum,
-            "kernel_products": [made.products for made in last],
+            "kernel_products": [made.kernel_products_ for made in last],
         }
+
+
+def _trace(model: Any) -> Trace:
+    return [(record.time, record.primal) for record in model.trace_]
 
 
 def _row(case: str, program: str, found: list[list[float | None]]) -> dict[str, Any]:
@@ -195,14 +313,10 @@ def _cell(row: dict[str, Any], place: int) -> str:
 def main(arguments: Any) -> None:
     from threadpoolctl import threadpool_limits
 
-    from labelweave.foundation.arrays import Workers
-
     rows: list[dict[str, Any]] = []
-    # labelweave's own threads need the library's to be one; the peers use the library's
-    with Workers(1).running() as workers, threadpool_limits(1):
-        kernel_matrix(load_class_problem("satimage").first(100), 1.0, workers)  # loads code
+    with threadpool_limits(1):
         for case in arguments.cases:
-            rows += _measure(case, arguments, workers)
+            rows += _measure(case, arguments)
     table = _table(rows)
     print("\n".join(table))
     settings = {"scale": _SCALE, "width": 1.0, "repeats": arguments.repeats, "limit": _LIMIT}

@@ -14,7 +14,6 @@ logarithms is 1 where time is in proportion to size.
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -135,7 +134,7 @@ def _entries(shape: Shape, workers: Workers) -> Any:
     return SampledEntries.from_signs(ENTRY_LOSSES["log_loss"](), observed, ones, 1.0, workers)
 
 
-def _measure(name: str, panel: Panel, repeats: int) -> dict[str, Any]:
+def _measure(name: str, panel: Panel, repeats: int) -> frame.Growth:
     sizes, seconds, parts = [], [], []
     with Workers(1).running() as workers:
         for shape in panel.shapes:
@@ -148,26 +147,8 @@ def _measure(name: str, panel: Panel, repeats: int) -> dict[str, Any]:
             seconds.append(found["step"] / (_MANY - _FEW))
             parts.append(sum(found[part] for part in panel.parts) / (_MANY - _FEW))
             print(f"{name} {sizes[-1]:,}: {1e3 * seconds[-1]:.2f}, {1e3 * parts[-1]:.2f} ms", flush=True)
-    slopes = {"slope": frame.slope(sizes, seconds), "part_slope": frame.slope(sizes, parts)}
-    return {"sizes": sizes, "seconds": seconds, "part_seconds": parts, **slopes}
-
-
-def _draw(panels: dict[str, Any], path: Path) -> None:
-    from matplotlib.ticker import NullFormatter
-
-    figure, axes = frame.begin_picture(1, 3, figsize=(11, 3.6))
-    for axis, (name, found) in zip(axes, panels.items(), strict=True):
-        sizes, panel = found["sizes"], _PANELS[name]
-        curves = {
-            f"step, slope {found['slope']:.2f}": 1e3 * np.array(found["seconds"]),
-            f"{panel.title}, slope {found['part_slope']:.2f}": 1e3 * np.array(found["part_seconds"]),
-        }
-        frame.draw_growth(axis, name, sizes, curves, panel.caption)
-        axis.xaxis.set_minor_formatter(NullFormatter())
-        axis.set_xticks(sizes[::2], [f"{size:,}" for size in sizes[::2]])
-        axis.yaxis.set_minor_formatter(NullFormatter())
-    axes[0].set_ylabel("milliseconds per step, one thread")
-    frame.write_picture(figure, path)
+    curves = {"step": seconds, panel.title: parts}
+    return frame.Growth(name, sizes, curves, panel.caption)
 
 
 @frame.command(
@@ -176,8 +157,10 @@ def _draw(panels: dict[str, Any], path: Path) -> None:
     figure=frame.IMAGES / "low_rank_scaling.png",
 )
 def main(arguments: Any) -> None:
-    panels = {name: _measure(name, panel, arguments.repeats) for name, panel in _PANELS.items()}
-    frame.save(arguments.out, {"repeats": arguments.repeats, "panels": panels})
-    _draw(panels, arguments.figure)
-    for name, found in panels.items():
-        print(f"seconds per step ~ ({name}) ^ {found['slope']:.2f}; of the part: ^ {found['part_slope']:.2f}")
+    panels = [_measure(name, panel, arguments.repeats) for name, panel in _PANELS.items()]
+    found = [
+        panel._asdict() | {"slopes": {curve: panel.slopes(curve) for curve in panel.curves}}
+        for panel in panels
+    ]
+    frame.save(arguments.out, {"repeats": arguments.repeats, "panels": found})
+    frame.draw_growths(panels, arguments.figure, "seconds per step, one thread")

@@ -13,8 +13,6 @@ the fastest of the repeats counts, for all examples of a problem together.
 
 from __future__ import annotations
 
-import json
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,7 +23,7 @@ import scipy.sparse as sp
 from scipy.optimize import Bounds, LinearConstraint, milp
 
 from benchmarks import frame
-from benchmarks.programs import Program, run_program
+from benchmarks.programs import Program, ask
 from labelweave.labels.clique_graph import CliqueGraph
 from labelweave.postprocessing.map import MapInference
 
@@ -131,13 +129,9 @@ def solve_by_programs(problem: PairProblem, count: int) -> tuple[Any, Any]:
 
 def solve_by_cuts(problem: PairProblem, repeats: int) -> tuple[Any, float]:
     """Solve an attractive problem with PyMaxflow; return scores and the seconds of the fastest run."""
-    with tempfile.TemporaryDirectory() as folder:
-        source, answer = Path(folder) / "problem.npz", Path(folder) / "answer.json"
-        ends = np.array(problem.graph.cliques)
-        np.savez(source, unary=problem.unary, ends=ends, pairs=problem.pairs)
-        run_program(_CUTS, 1, source, answer, "--repeats", repeats)
-        found = json.loads(answer.read_text())
-    return np.array(found["values"]), float(found["seconds"])
+    ends = np.array(problem.graph.cliques)
+    found = ask(_CUTS, unary=problem.unary, ends=ends, pairs=problem.pairs, repeats=repeats)
+    return found["values"], float(found["seconds"])
 
 
 def _count_edges(n_edges: int, coupling: float, arguments: Any) -> dict[str, Any]:

@@ -86,12 +86,12 @@ def measure_fit(size: int, solver: str, budget: float | None) -> dict[str, Any]:
 
 
 def _primal(model: Any, X: Any, Y: Any, gamma: float) -> float:
-    from benchmarks.kernel_runs import label_values
     from benchmarks.labelweave_margins import coefficients_of
+    from benchmarks.margin_runs import label_values
     from benchmarks.peers.exchange import PeerProblem
 
     problem = PeerProblem(X, Y, 2.0, gamma=gamma)
-    return float(label_values(problem, coefficients_of(model, Y.shape), bias_is_free=False)[0].sum())
+    return float(label_values(problem, coefficients_of(model, Y.shape))[0].sum())
 
 
 def _table(rows: list[dict[str, Any]]) -> list[str]:

@@ -3,7 +3,8 @@
 Rows are texts (20,000 words as frequent as in text, 60 per row, 300 labels), dense rows of 384 columns with
 50 labels, or such rows with an RBF kernel to 2,000 training rows. Labels follow random weights, and fits are
 short, since times do not depend on the quality of a model. Scores are timed in memory and from a mapped model
-file; predictions, probabilities and the five best labels in memory.
+file; predictions, probabilities and the five best labels in memory.  "checks" are those of the structure of
+sparse arrays (indices in range, ascending row starts) and of finite numbers, once per call.
 
 The bound is the time of NumPy or SciPy for only the products, with tables ready in the best order: rows by
 weights; by the factors of a low-rank model; by support rows and by coefficients for kernels, without
@@ -25,8 +26,8 @@ import scipy.sparse as sp
 
 import labelweave as lw
 from benchmarks.frame import RESULTS, RecordedRuns, Run, command, flag, quiet
-from benchmarks.opponents import PLST, WSABIE
 from benchmarks.problems import text_pattern
+from labelweave.features import FeatureMatrix
 
 _METHODS = ("decision_function", "predict", "predict_top", "predict_proba")
 _COLUMNS, _SUPPORT = 384, 2000
@@ -41,8 +42,6 @@ def _models() -> dict[str, dict[str, Any]]:
         "MaxMargin, pruned": lw.MaxMarginClassifier(tol=0.1, prune="certified"),
         "BinaryRelevance": lw.BinaryRelevance("log_loss"),
         "LowRank, 50": lw.LowRankClassifier(50, max_iter=3),
-        "PLST, 50": PLST(50),
-        "WSABIE, 50": WSABIE(50, n_epochs=1),
         "LabelTree": lw.LabelTreeClassifier(),
         "LabelTree, margins": lw.LabelTreeClassifier(n_trees=1, negatives="all"),
         "TunedThreshold": lw.TunedThresholdClassifier(margin, cv=2),
@@ -137,11 +136,12 @@ def _measure(kind: str, model: Any, runs: RecordedRuns, cases: dict[int, Run], o
         calls = {"bound": _bound(kind, model, rows, n_labels)}
         calls |= {name: partial(getattr(model, name), rows) for name in _METHODS if hasattr(model, name)}
         calls["from a file"] = partial(loaded.decision_function, rows)
+        calls["checks"] = partial(FeatureMatrix, rows)
         runs.add(case, {"milliseconds": _medians(calls, options.seconds, clock)})
 
 
 def _lines(runs: list[Run]) -> Iterator[str]:
-    names = [*_METHODS, "from a file"]
+    names = [*_METHODS, "from a file", "checks"]
     yield f"{'':34}{'rows':>6} {'bound, ms':>10} " + " ".join(f"{name:>18}" for name in names)
     for run in runs:
         times, bound = run["milliseconds"], run["milliseconds"]["bound"]

@@ -21,14 +21,16 @@ the paper; rows are word counts of unit length.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import StandardScaler, normalize
 
 from benchmarks.needed_data import first_file
@@ -71,6 +73,24 @@ def read_tables(name: str, *, rows: str = "as given") -> tuple[Any, sp.csr_array
     return X, sp.csr_array(train.Y.positives), X_test, sp.csr_array(test.Y.positives)
 
 
+def stacked(parts: Iterable[LabeledData]) -> tuple[Any, LabelMatrix]:
+    """Stack the rows of several parts of a set."""
+    parts = list(parts)
+    X, Y = [part.X for part in parts], sp.vstack([part.Y.positives for part in parts], format="csr")
+    rows = sp.csr_array(sp.vstack(X)) if sp.issparse(X[0]) else np.vstack(X)
+    return rows, LabelMatrix(Y, None, parts[0].Y.names)
+
+
+@cache
+def read_vectors(columns: int) -> tuple[Any, Any, Any, Any]:
+    """Read debtags by truncated SVD, in rows of unit length, with tables of tags, frequent ones first."""
+    X, Y, X_test, Y_test = load_debtags(return_X_y=True)
+    axes = TruncatedSVD(columns, random_state=0)
+    X, X_test = (normalize(table) for table in (axes.fit_transform(X), axes.transform(X_test)))
+    order = np.argsort(-np.asarray((Y > 0).sum(axis=0)).ravel(), kind="stable")
+    return X, Y[:, order].toarray(), X_test, Y_test[:, order].toarray()
+
+
 def load_problem(name: str, n_rows: int | None = None) -> tuple[sp.csr_array, sp.csr_array]:
     """Load features and labels by the problem's name, with a number of rows.
 
@@ -85,8 +105,8 @@ def load_problem(name: str, n_rows: int | None = None) -> tuple[sp.csr_array, sp
         read = read_part(kind, "train")
         X, Y = read.X, read.Y.positives
     elif kind == "debtags":
-        parts = read_parts(kind)
-        X, Y = sp.vstack([part.X for part in parts]), sp.vstack([part.Y.positives for part in parts])
+        X, labels = stacked(read_parts(kind))
+        Y = labels.positives
     elif kind == "synthetic":
         X, Y = _make_synthetic(sizes)
     else:

@@ -1,17 +1,14 @@
-"""The programs of the speed benchmarks, each run in a separate process."""
+"""The programs that benchmarks compare with, each run in a separate process."""
 
 import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-
-from benchmarks.peers.exchange import Solution, read_solutions
 
 _ROOT = Path(__file__).resolve().parents[1]
 PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
@@ -26,13 +23,13 @@ _OF_THIS_PYTHON = ("labelweave", "scikit-learn")
 
 @dataclass(frozen=True)
 class Program:
-    """A program: its title in tables, module, package, and tolerances from loose to tight or a variant."""
+    """A program: its title in tables, module, package, variant, and tolerances from loose to tight."""
 
     title: str
     module: str
     package: str
-    tolerances: tuple[float, ...] = ()
     variant: str = ""
+    tolerances: tuple[float, ...] = ()
 
     @property
     def is_own(self) -> bool:
@@ -40,40 +37,38 @@ class Program:
 
     @property
     def python(self) -> Path:
-        return Path(sys.executable) if self.package in _OF_THIS_PYTHON else PEERS_PYTHON
+        """Return the Python of the package: this one, that of the variable PACKAGE_PYTHON, or the peers'."""
+        if self.package in _OF_THIS_PYTHON:
+            return Path(sys.executable)
+        return Path(os.environ.get(f"{self.package.upper()}_PYTHON", PEERS_PYTHON))
 
 
-_OWN = Program("labelweave", "benchmarks.labelweave_margins", "labelweave", (1e-2, 1e-3, 1e-4))
+def _sklearn(title: str, variant: str, series: tuple[float, ...]) -> Program:
+    return Program(
+        f"scikit-learn {title}", "benchmarks.peers.sklearn_machines", "scikit-learn", variant, series
+    )
+
+
+OWN = Program("labelweave", "benchmarks.labelweave_margins", "labelweave")
 PROGRAMS = {
-    "labelweave": _OWN,
-    "liblinear": Program("LIBLINEAR -s 3", "benchmarks.peers.liblinear", "liblinear-official", _PEER_SERIES),
-    "pecos": Program("PECOS", "benchmarks.peers.pecos", "libpecos", _PEER_SERIES),
-    "snapml": Program("Snap ML", "benchmarks.peers.snapml_svm", "snapml", _SNAP_SERIES),
-    "sklearn": Program(
-        "scikit-learn LinearSVC", "benchmarks.peers.sklearn_linear_svc", "scikit-learn", _PEER_SERIES
+    "liblinear": Program(
+        "LIBLINEAR -s 3", "benchmarks.peers.liblinear", "liblinear-official", tolerances=_PEER_SERIES
     ),
+    "pecos": Program("PECOS", "benchmarks.peers.pecos", "libpecos", tolerances=_PEER_SERIES),
+    "snapml": Program("Snap ML", "benchmarks.peers.snapml_svm", "snapml", tolerances=_SNAP_SERIES),
+    "sklearn": _sklearn("LinearSVC", "linear", _PEER_SERIES),
 }
 KERNEL_PROGRAMS = {
-    "labelweave": _OWN,
-    "precomputed": Program(
-        "scikit-learn SVC, kernel precomputed",
-        "benchmarks.peers.sklearn_svc_precomputed",
-        "scikit-learn",
-        _MACHINE_SERIES,
-    ),
-    "sklearn": Program("scikit-learn SVC", "benchmarks.peers.sklearn_svc", "scikit-learn", _MACHINE_SERIES),
-    "libsvm": Program("LIBSVM", "benchmarks.peers.libsvm_rbf", "libsvm-official", _MACHINE_SERIES),
+    "precomputed": _sklearn("SVC, kernel precomputed", "precomputed", _MACHINE_SERIES),
+    "sklearn": _sklearn("SVC", "rbf", _MACHINE_SERIES),
+    "libsvm": Program("LIBSVM", "benchmarks.peers.libsvm_rbf", "libsvm-official", tolerances=_MACHINE_SERIES),
 }
 
 
-def ranking(title: str, module: str, variant: str, package: str = "labelweave") -> Program:
-    """Describe a program that ranks labels, a variant of it."""
-    return Program(title, module, package, variant=variant)
+def ask(program: Program, **given: Any) -> dict[str, Any]:
+    """Run a program on arrays, and return those of its answer; its error messages end ours.
 
-
-def run_program(program: Program, threads: int, *words: Any) -> None:
-    """Run a program; its error messages end ours.
-
+    given: by name; ``threads`` is what it may use, by default 1.
     Raises FileNotFoundError if the peers' environment is absent, and RuntimeError if the program fails.
     """
     if not program.python.exists():
@@ -81,40 +76,16 @@ def run_program(program: Program, threads: int, *words: Any) -> None:
             f"{program.title} needs the environment .venv-peers, which is absent; "
             "make it with `python benchmarks/peers/make_environment.py`."
         )
-    command = [program.python, "-m", program.module, *map(str, words)]
-    environment = {**os.environ, **dict.fromkeys(_THREADS, str(threads))}
-    ended = subprocess.run(command, check=False, cwd=_ROOT, env=environment, capture_output=True)
-    if ended.returncode:
-        raise RuntimeError(f"{program.title} failed: {ended.stderr.decode()[-500:]}")
-
-
-def run_ranking(program: Program, problem: Path, answer: Path, threads: int = 1) -> dict[str, Any]:
-    """Run a program that ranks labels; the files are those of ``benchmarks.peers.exchange``.
-
-    Returns: ``top`` (test rows, 5); ``seconds`` and ``clock``, CPU and wall-clock seconds, of training and of
-    prediction; ``bytes`` of the model; ``peak``, the largest resident memory until trained.
-    """
-    run_program(program, threads, problem, answer, "--variant", program.variant)
-    with np.load(answer) as stored:
-        return {name: stored[name].tolist() if name != "top" else stored[name] for name in stored}
-
-
-class Session:
-    """Runs programs on one problem file with a fixed number of threads."""
-
-    def __init__(self, problem: Path, threads: int) -> None:
-        self.problem = problem
-        self.threads = threads
-
-    def run(
-        self, program: Program, tolerances: Sequence[float], answer: Path | None = None
-    ) -> list[Solution]:
-        """Train once at each tolerance; without a folder for the answer no weights are kept."""
-        with tempfile.TemporaryDirectory() as scratch:
-            folder, more = answer or Path(scratch), [] if answer else ["--no-weights"]
-            words = [*more, "--tolerances", *map(repr, tolerances)]
-            run_program(program, self.threads, self.problem, folder, *words)
-            return read_solutions(folder)
+    environment = {**os.environ, **dict.fromkeys(_THREADS, str(given.get("threads", 1)))}
+    with tempfile.TemporaryDirectory() as folder:
+        problem, answer = Path(folder) / "problem.npz", Path(folder) / "answer.npz"
+        np.savez(problem, **given)
+        command = [program.python, "-m", program.module, problem, answer, "--variant", program.variant]
+        ended = subprocess.run(command, check=False, cwd=_ROOT, env=environment, capture_output=True)
+        if ended.returncode:
+            raise RuntimeError(f"{program.title} failed: {ended.stderr.decode()[-500:]}")
+        with np.load(answer) as stored:
+            return dict(stored)
 
 
 def version_of(program: Program) -> str:

@@ -22,7 +22,7 @@ from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.frame import RESULTS, RecordedRuns, command, groups, markdown, several
-from benchmarks.problems import read_parts
+from benchmarks.problems import read_parts, stacked
 from labelweave import LowRankClassifier
 from labelweave.metrics import f1_score
 from labelweave.testing import EntryLoss
@@ -133,12 +133,9 @@ def measure(X: Any, Y: Any, fold: tuple[Any, Any], name: str, model: str) -> dic
 
 def read(name: str) -> tuple[Any, Any]:
     """Return at most 2,000 rows, drawn at random."""
-    parts = read_parts(name)
-    is_sparse = sp.issparse(parts[0].X)
-    X = sp.csr_array(sp.vstack([part.X for part in parts])) if is_sparse else np.vstack([p.X for p in parts])
-    Y = np.vstack([part.Y.to_dense() for part in parts]).astype(int)
+    X, Y = stacked(read_parts(name))
     rows = np.random.default_rng(0).permutation(len(Y))[:_ROWS]
-    return X[rows], Y[rows]
+    return X[rows], Y[rows].to_dense().astype(int)
 
 
 def scaled(X: Any, train: Any) -> Any:

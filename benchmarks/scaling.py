@@ -65,16 +65,12 @@ def _curve(name: str, runs: list[frame.Run]) -> tuple[list[float], list[float]]:
 def main(arguments: Any) -> None:
     _measure({"rows": 500, "labels": 16, "words": 10}, 1)  # loads or compiles the loops
     panels = {name: [_measure(size, arguments.repeats) for size in grid] for name, grid in _GRIDS.items()}
-    curves = {name: _curve(name, runs) for name, runs in panels.items()}
-    growth = {name: frame.slopes(*curve) for name, curve in curves.items()}
+    grown = []
+    for name, runs in panels.items():
+        fixed = ", ".join(text for other, text in _FIXED.items() if other != name).format(**runs[0])
+        sizes, seconds = _curve(name, runs)
+        grown.append(frame.Growth(name, sizes, {"round": seconds}, fixed))
     facts = {"threads": 1, "rounds": _ROUNDS, "features": _FEATURES, "repeats": arguments.repeats}
-    frame.save(arguments.out, facts | {"slopes": growth, "panels": panels})
-    figure, axes = frame.begin_picture(1, 3, figsize=(11, 3.6), sharey=True)
-    for axis, (name, curve) in zip(axes, curves.items(), strict=True):
-        found = growth[name]
-        legend = f"slope {found['all']:.2f} (upper half {found['upper half']:.2f})"
-        title = ", ".join(text for other, text in _FIXED.items() if other != name).format(**panels[name][0])
-        frame.draw_growth(axis, name, curve[0], {legend: curve[1]}, title)
-        print(f"seconds per round ~ ({name}) ^ {found['all']:.2f}; upper half: ^ {found['upper half']:.2f}")
-    axes[0].set_ylabel("seconds per round, one thread")
-    frame.write_picture(figure, arguments.figure)
+    slopes = {one.name: one.slopes("round") for one in grown}
+    frame.save(arguments.out, facts | {"slopes": slopes, "panels": panels})
+    frame.draw_growths(grown, arguments.figure, "seconds per round, one thread", sharey=True)

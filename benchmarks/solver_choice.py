@@ -12,12 +12,10 @@ linear rule and noise, and shifted from 0 by a number of standard deviations.  T
 after the rule was fixed.
 """
 
-from functools import cache
 from statistics import median
 from typing import Any
 
 import numpy as np
-from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import StandardScaler
 
 from benchmarks.frame import OUT, command, cost_of, flag, quiet, save
@@ -29,8 +27,9 @@ from benchmarks.problems import (
     load_problem,
     read_images,
     read_part,
+    read_vectors,
 )
-from labelweave import LabelCovariance, MaxMarginClassifier, datasets
+from labelweave import LabelCovariance, MaxMarginClassifier
 
 SOLVERS = ("alternating_directions", "block_ascent", "auto")
 LINEAR_SOLVERS = ("alternating_directions", "coordinate_ascent", "auto")
@@ -91,8 +90,8 @@ def _linear_rows(kind: str, sizes: list[Any], words: list[str]) -> tuple[Any, An
     if kind == "made":
         return made_rows(*sizes)
     if kind == "vectors":
-        X, Y = _texts(sizes[1])
-        return X[: sizes[0]], Y[: sizes[0], : sizes[2]].toarray()
+        X, Y, *_ = read_vectors(sizes[1])
+        return X[: sizes[0]], Y[: sizes[0], : sizes[2]]
     if kind in ("satimage", "usps"):  # pixels, and a label per class
         n = 4435 if kind == "satimage" else sizes[0]
         with np.load(DEFAULT_DATA / kind / f"{kind}.npz") as file:
@@ -112,14 +111,6 @@ def made_rows(n: int, d: int, n_labels: int, offset: float = 0.0, seed: int = 0)
     X = generator.normal(size=(n, d))
     scores = X @ generator.normal(size=(d, n_labels)) + 3 * generator.normal(size=(n, n_labels))
     return X + offset, (scores > 0).astype(int)
-
-
-@cache
-def _texts(n_columns: int) -> tuple[Any, Any]:
-    X, Y, _, _ = datasets.load_debtags(return_X_y=True)
-    vectors = TruncatedSVD(n_columns, random_state=0).fit_transform(X)
-    frequent = np.argsort(-np.asarray((Y > 0).sum(axis=0)).ravel(), kind="stable")
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12), Y[:, frequent]
 
 
 def _measure(X: Any, y: Any, settings: dict[str, Any], solver: str) -> dict[str, Any]:

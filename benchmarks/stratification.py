@@ -6,9 +6,7 @@ several seeds.  Times are CPU seconds for one set of folds after compilation, wi
 table of labels.
 """
 
-import tempfile
 import time
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -18,9 +16,9 @@ from sklearn.model_selection import KFold
 
 from benchmarks.frame import RESULTS, command, markdown, read_json, several, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.problems import read_parts
-from benchmarks.programs import Program, run_program, version_of
-from labelweave.datasets import load_debtags, make_text_like
+from benchmarks.problems import read_parts, stacked
+from benchmarks.programs import Program, ask, version_of
+from labelweave.datasets import make_text_like
 from labelweave.splits import IterativeStratifiedKFold
 
 _SETS = ("bibtex", "debtags", "yeast", "tmc2007", "synthetic")
@@ -32,10 +30,7 @@ Folds = tuple[Any, list[float]]  # of every seed and row; seconds of every seed
 def _read(name: str) -> sp.csr_array:
     if name == "synthetic":
         return make_text_like(100_000, 200, 100, random_state=0).Y.positives
-    if name == "debtags":
-        _, Y, _, Y_test = load_debtags(return_X_y=True)
-        return sp.csr_array(sp.vstack([Y, Y_test]))
-    return sp.csr_array(sp.vstack([part.Y.positives for part in read_parts(name)]))
+    return stacked(read_parts(name))[1].positives
 
 
 def _measure(Y: sp.csr_array, n_folds: int, seeds: int) -> dict[str, Any]:
@@ -69,12 +64,8 @@ def _timed(splitters: list[Any], Y: Any) -> Folds:
 
 
 def _of_peer(Y: sp.csr_array, n_folds: int, seeds: int) -> Folds:
-    with tempfile.TemporaryDirectory() as folder:
-        labels, answer = Path(folder) / "labels.npz", Path(folder) / "answer.npz"
-        sp.save_npz(labels, sp.csr_matrix(Y))
-        run_program(_PEER, 1, labels, answer, "--folds", n_folds, "--seeds", seeds)
-        with np.load(answer) as stored:
-            return stored["folds"], stored["seconds"].tolist()
+    found = ask(_PEER, labels=Y.toarray(), folds=n_folds, seeds=seeds)
+    return found["folds"], found["seconds"].tolist()
 
 
 def _deviations(Y: sp.csr_array, folds: Any, n_folds: int) -> dict[str, float]:

@@ -10,7 +10,6 @@ import warnings
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone
 
 from benchmarks.frame import RESULTS, command, flag, timed, write_json
 from benchmarks.machine import describe_machine
@@ -27,41 +26,36 @@ def _training_rows(name: str) -> tuple[Any, Any]:
     return load_problem(name) if is_given else read_tables(name, rows="scaled")[:2]
 
 
-def _tuned(rule: str, **how: Any) -> TunedThresholdClassifier:
-    return TunedThresholdClassifier(MaxMarginClassifier(), rule, validation_fraction=0.1, **how)
+def _tuned(model: Any, rule: str = "micro_f1", **how: Any) -> TunedThresholdClassifier:
+    return TunedThresholdClassifier(model, rule, validation_fraction=0.1, **how)
 
 
 def _ratios(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
-    """Return medians of seconds, and of the ratios to the fit without thresholds just before."""
-    models: dict[str, Any] = {"without": MaxMarginClassifier()}
-    models["micro_f1, global"] = _tuned("micro_f1", scope="global")
-    models |= {rule: _tuned(rule) for rule in _RULES}
-    for model in models.values():  # compile
-        model.fit(X[:500], Y[:500])
-    seconds: dict[str, list[tuple[float, float]]] = {title: [] for title in models}
-    for _ in range(rounds):
-        for title, model in models.items():
-            plain, tuned = (timed(one.fit, X, Y)[1] for one in (models["without"], model))
-            seconds[title].append((tuned, tuned / plain))
-    table = {title: np.median(pairs, axis=0) for title, pairs in seconds.items()}
-    return {title: {"seconds": float(s), "fits": float(ratio)} for title, (s, ratio) in table.items()}
+    plain = MaxMarginClassifier()
+    tuned = {"without": plain, "micro_f1, global": _tuned(plain, "micro_f1", scope="global")}
+    return _medians(X, Y, rounds, plain, tuned | {rule: _tuned(plain, rule) for rule in _RULES})
 
 
 def _folds(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
-    """Return medians of seconds with every fifth held out in turn, and of the ratios to a fit without."""
     found: dict[str, dict[str, float]] = {}
     for kernel in ("linear", "rbf"):
         plain = MaxMarginClassifier(kernel=kernel, scaling="standard")
-        folds = TunedThresholdClassifier(clone(plain))
-        part = TunedThresholdClassifier(clone(plain), validation_fraction=0.1)
-        for model in (plain, folds, part):  # compile
-            model.fit(X, Y)
-        runs = [[timed(model.fit, X, Y)[1] for model in (plain, folds, part)] for _ in range(rounds)]
-        for title, column in ((kernel, 1), (f"{kernel}, one tenth", 2)):
-            pairs = [(seconds[column], seconds[column] / seconds[0]) for seconds in runs]
-            seconds, ratio = np.median(pairs, axis=0)
-            found[title] = {"seconds": float(seconds), "fits": float(ratio)}
+        tuned = {kernel: TunedThresholdClassifier(plain), f"{kernel}, one tenth": _tuned(plain)}
+        found |= _medians(X, Y, rounds, plain, tuned)
     return found
+
+
+def _medians(X: Any, Y: Any, rounds: int, plain: Any, tuned: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """Return medians of seconds, and of the ratios to the fit without thresholds just before."""
+    for model in tuned.values():  # compile
+        model.fit(X[:500], Y[:500])
+    runs: dict[str, list[tuple[float, float]]] = {title: [] for title in tuned}
+    for _ in range(rounds):
+        for title, model in tuned.items():
+            base, seconds = (timed(one.fit, X, Y)[1] for one in (plain, model))
+            runs[title].append((seconds, seconds / base))
+    table = {title: np.median(pairs, axis=0) for title, pairs in runs.items()}
+    return {title: {"seconds": float(s), "fits": float(ratio)} for title, (s, ratio) in table.items()}
 
 
 @command(
@@ -73,14 +67,9 @@ def _folds(X: Any, Y: Any, rounds: int) -> dict[str, dict[str, float]]:
 def main(arguments: Any) -> None:
     results: dict[str, Any] = describe_machine() | {"threads": 1, "rounds": arguments.rounds}
     warnings.simplefilter("ignore")
-    for name in arguments.folds:
-        X, Y = read_rows(name)
-        shape = {"rows": X.shape[0], "labels": Y.shape[1]}
-        results[f"{name}, folds"] = shape | _folds(X, Y, arguments.rounds)
-        print(name, results[f"{name}, folds"], flush=True)
-        write_json(arguments.out, results)
-    for name in arguments.problems:
-        X, Y = _training_rows(name)
-        results[name] = {"rows": X.shape[0], "labels": Y.shape[1], "ratios": _ratios(X, Y, arguments.rounds)}
+    sets = [(f"{name}, folds", read_rows(name), _folds) for name in arguments.folds]
+    sets += [(name, _training_rows(name), _ratios) for name in arguments.problems]
+    for name, (X, Y), measure in sets:
+        results[name] = {"rows": X.shape[0], "labels": Y.shape[1]} | measure(X, Y, arguments.rounds)
         print(name, results[name], flush=True)
         write_json(arguments.out, results)

@@ -25,9 +25,8 @@ import scipy.sparse as sp
 
 from benchmarks.frame import RESULTS, command, flag, standard_error, timed, write_json
 from benchmarks.machine import describe_machine
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.problems import read_parts, stacked
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
-from labelweave.datasets import read_mulan
 from labelweave.postprocessing import choose_thresholds
 from labelweave.splits import IterativeStratifiedKFold, IterativeStratifiedShuffleSplit
 
@@ -43,13 +42,8 @@ Table = npt.NDArray[Any]
 
 
 def read_rows(name: str) -> tuple[Any, Any]:
-    folder = DEFAULT_DATA / "mulan" / name
-    parts = [read_mulan(path, folder / f"{name}.xml") for path in sorted(folder.glob(f"{name}-t*.arff"))]
-    if not parts:
-        parts = [read_mulan(folder / f"{name}.arff", folder / f"{name}.xml")]
-    stack = sp.vstack if sp.issparse(parts[0].X) else np.vstack
-    X, Y = stack([part.X for part in parts]), sp.vstack([part.Y.positives for part in parts])
-    return sp.csr_array(X) if sp.issparse(X) else X, sp.csr_array(Y)
+    X, Y = stacked(reversed(read_parts(name)))
+    return X, Y.positives
 
 
 def _split(Y: Any, seed: int) -> tuple[Table, Table]:

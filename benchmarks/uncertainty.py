@@ -20,11 +20,8 @@ and errors are those of the test rows; times are CPU seconds, of fit and ``predi
 
 from __future__ import annotations
 
-import os
 import subprocess
-import tempfile
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -35,7 +32,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks import frame
 from benchmarks.problems import read_images
-from benchmarks.programs import PEERS_PYTHON
+from benchmarks.programs import Program, ask
 from labelweave import HyperparameterSearch, KernelLogisticClassifier
 from labelweave.metrics import expected_calibration_error
 
@@ -104,12 +101,13 @@ class _Peer:
     seconds = (np.nan, np.nan)
 
     def __init__(self, package: str) -> None:
-        self.package = package.lower()
-        self.python = Path(os.environ.get(f"{package.upper()}_PYTHON", PEERS_PYTHON))
+        name = package.lower()
+        self.program = Program(package, f"benchmarks.peers.{name}_classes", name)
 
     def is_there(self) -> bool:
-        words = [str(self.python), "-c", f"import {self.package}"]
-        return self.python.exists() and not subprocess.run(words, capture_output=True, check=False).returncode
+        words = [str(self.program.python), "-c", f"import {self.program.package}"]
+        has_python = self.program.python.exists()
+        return has_python and not subprocess.run(words, capture_output=True, check=False).returncode
 
     def fit(self, X: Any, y: Any) -> None:
         self.rows = X, y
@@ -118,14 +116,9 @@ class _Peer:
     def predict_proba(self, new: Any) -> Any:
         X, y = self.rows
         y = y if y.ndim == 2 else np.searchsorted(self.classes_, y)
-        with tempfile.TemporaryDirectory() as folder:
-            given, out = Path(folder) / "in.npz", Path(folder) / "out.npz"
-            np.savez(given, X=X, y=y, new=new)
-            words = [str(self.python), "-m", f"benchmarks.peers.{self.package}_classes", str(given), str(out)]
-            subprocess.run(words, check=True, capture_output=True)
-            with np.load(out) as found:
-                self.seconds = tuple(found["seconds"].tolist())
-                return found["probabilities"]
+        found = ask(self.program, X=X, y=y, new=new)
+        self.seconds = tuple(found["seconds"].tolist())
+        return found["probabilities"]
 
 
 _MODELS: dict[str, Callable[[int], Any]] = {
@@ -211,7 +204,7 @@ def main(arguments: Any) -> None:
     for case in record.missing(data=arguments.data, rows=[arguments.rows], seed=seeds, model=models):
         made = _MODELS[case["model"]](1)
         if isinstance(made, _Peer) and not made.is_there():
-            print(f"left out: {case['model']}, which is not installed for {made.python}")
+            print(f"left out: {case['model']}, which is not installed for {made.program.python}")
         else:
             record.add(case, measure(**case))
     record.show("\n".join(lines(record.runs)))

@@ -46,6 +46,14 @@ def read_nouns(path: Path) -> tuple[list[tuple[str, str]], dict[str, str], dict[
     return pairs, {names[number]: gloss for number, gloss in glosses.items()}, above
 
 
+def parts_of(glosses: dict[str, str], Y: LabelMatrix) -> Any:
+    """Return tf-idf weights and labels of the training rows, and of one row in ten that is held out."""
+    is_test = np.random.default_rng(0).random(len(Y)) < 0.1
+    train, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
+    texts, words = np.array(list(glosses.values()), object), TfidfVectorizer(min_df=2, sublinear_tf=True)
+    return (words.fit_transform(texts[train]), Y[train]), (words.transform(texts[test]), Y[test])
+
+
 def _inner(tags: list[list[str]], taxonomy: Taxonomy) -> LabelMatrix:
     leaves = set(taxonomy.leaves)
     names = [name for name in taxonomy.nodes if name not in leaves]
@@ -78,13 +86,9 @@ def main(chosen: Any) -> None:
     counts = closed.positive_counts()
     frequent = np.flatnonzero((counts >= _LEAST) & (counts < 0.99 * len(closed)))
     Y = closed.select_labels(frequent)
-    is_test = np.random.default_rng(0).random(len(Y)) < 0.1
-    train, test = np.flatnonzero(~is_test), np.flatnonzero(is_test)
-    texts = np.array(list(glosses.values()))
-    words = TfidfVectorizer(min_df=2, sublinear_tf=True)
-    X, X_test = words.fit_transform(texts[train]), words.transform(texts[test])
+    (X, Y_train), (X_test, truth) = parts_of(glosses, Y)
     results |= {
-        "rows": len(train),
+        "rows": len(Y_train),
         "features": X.shape[1],
         "labels": Y.n_labels,
         "labels a row": float(Y.positive_counts().sum() / len(Y)),
@@ -94,14 +98,13 @@ def main(chosen: Any) -> None:
     model = LowRankClassifier(rank=200)
     seconds: dict[str, list[float]] = {"alone": [], "with the hierarchy": []}
     for _ in range(chosen.rounds):
-        seconds["alone"].append(timed(clone(model).fit, X, Y[train])[1])
-        fitted, spent = timed(HierarchicalClassifier(model, taxonomy).fit, X, Y[train])
+        seconds["alone"].append(timed(clone(model).fit, X, Y_train)[1])
+        fitted, spent = timed(HierarchicalClassifier(model, taxonomy).fit, X, Y_train)
         seconds["with the hierarchy"].append(spent)
     results["fit seconds"] = {key: median(values) for key, values in seconds.items()}
-    truth = Y[test]
     for enforce in ("none", "max", "projection"):
         one = HierarchicalClassifier(fitted.estimator_, taxonomy, enforce, cv="prefit").fit(
-            X[:50], Y[train[:50]]
+            X[:50], Y_train[:50]
         )
         one.predict(X_test[:2])  # compiles
         scores, spent = timed(one.decision_function, X_test)

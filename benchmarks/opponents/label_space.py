@@ -9,59 +9,36 @@ and Jain, "Multilabel classification using Bayesian compressed sensing", NIPS 20
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from scipy import linalg
 from scipy.sparse.linalg import LinearOperator
 
-from labelweave.estimators.base import LabelClassifier, fit_method
+from labelweave import LabelMatrix
 from labelweave.estimators.binary_relevance.fit import IterativeRidge, Ridge, make_ridge
 from labelweave.estimators.low_rank.fit import columns_for_rank
-from labelweave.estimators.scorers import FactorScorer
-from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
-from labelweave.labels import LabelMatrix
-from labelweave.labels.targets import check_lengths, read_targets
-from labelweave.model_files import storable
-from labelweave.model_files.schema import Field, Made, Number
 
 
-class FactorOpponent(LabelClassifier):
+class FactorOpponent:
     """Base of models with weights Z = W H^T, which predict a label if its score is above ``threshold_``.
 
     ``decision_function`` returns scores minus the threshold.
     """
 
-    scorer_: FactorScorer
+    feature_factors_: Array
+    label_factors_: Array
+    intercept_: Array
     threshold_: float
 
-    _parameter_constraints: ClassVar[dict[str, Any]] = {}
-    _stored: ClassVar[dict[str, Field]] = {
-        "scorer_": Made(FactorScorer, {"L": "n_labels"}),
-        "threshold_": Number(),
-    }
+    def decision_function(self, X: Any) -> Array:
+        scores = np.asarray(X @ self.feature_factors_) @ self.label_factors_.T
+        return np.asarray(scores + (self.intercept_ - self.threshold_))
 
-    @fit_method
-    def fit(self, X: Any, y: Any) -> Self:
-        features = self._read_features(X, reset=True)
-        labels, self._form = read_targets(y)
-        check_lengths(len(features), len(labels))
-        self.classes_, self.trace_, self.status_ = self._form.classes, [], "complete"
-        self._learn(features, labels)
-        return self
-
-    def _learn(self, features: FeatureMatrix, labels: LabelMatrix) -> None:
-        """Set ``scorer_`` and ``threshold_``."""
-        raise NotImplementedError
-
-    @property
-    def _lowest_threshold(self) -> float:
-        return self.threshold_
-
-    def _wide_scores(self, features: FeatureMatrix) -> Array:
-        return self.scorer_.products(features, self.intercept_ - self.threshold_)
+    def predict(self, X: Any) -> Array:
+        return (self.decision_function(X) > 0).astype(np.int8)
 
 
 _LARGEST_TABLE = 50_000_000  # entries of dense rows, 400 MB
@@ -86,24 +63,25 @@ class LabelSpaceOpponent(FactorOpponent):
         self.rank = rank
         self.alpha = alpha
 
-    def _learn(self, features: FeatureMatrix, labels: LabelMatrix) -> None:
+    def fit(self, X: Any, Y: Any) -> Self:
+        labels = LabelMatrix.from_any(Y)
         if labels.has_missing:
             raise ValueError(f"{type(self).__name__} needs every label of every row.")
-        inputs, targets = _Centered(features.data), _Centered(labels.positives)
+        inputs, targets = _Centered(X), _Centered(labels.positives)
         ridge = _centered_ridge(inputs, float(self.alpha))
         self.rank_ = int(min(columns_for_rank(self.rank, labels.n_labels), *targets.shape))
         directions = _leading_directions(self._label_product(targets, inputs, ridge), labels.n_labels)
-        own = directions[:, : self.rank_]
-        factors = ridge.solve(targets.matmat(own))
-        self.scorer_ = FactorScorer(targets.means - own @ (inputs.means @ factors), factors, own)
-        self.threshold_, self.converged_ = 0.5, ridge.converged
+        self.label_factors_ = directions[:, : self.rank_]
+        self.feature_factors_ = ridge.solve(targets.matmat(self.label_factors_))
+        self.intercept_ = targets.means - self.label_factors_ @ (inputs.means @ self.feature_factors_)
+        self.threshold_ = 0.5
+        return self
 
     def _label_product(self, targets: _Centered, inputs: _Centered, ridge: Ridge) -> Product:
         """Return the product with the matrix whose leading eigenvectors code the labels."""
         raise NotImplementedError
 
 
-@storable("PLST")
 class PLST(LabelSpaceOpponent):
     """Code the labels by the principal components of the labels alone (Tai and Lin 2012)."""
 
@@ -111,7 +89,6 @@ class PLST(LabelSpaceOpponent):
         return lambda vectors: targets.rmatmat(targets.matmat(vectors))
 
 
-@storable("CPLST")
 class CPLST(LabelSpaceOpponent):
     """Code the labels by the directions that the features predict best (Chen and Lin 2012).
 

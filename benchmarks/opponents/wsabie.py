@@ -4,7 +4,7 @@ Weston, Bengio and Usunier, "Large scale image annotation: learning to rank with
 Machine Learning 81 (2010); "WSABIE: scaling up to large vocabulary image annotation", IJCAI 2011.
 """
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils import check_random_state
@@ -12,11 +12,9 @@ from sklearn.utils import check_random_state
 from benchmarks.opponents.label_space import FactorOpponent
 from benchmarks.opponents.ranking_steps import rank_pairs
 from labelweave.estimators.low_rank.fit import columns_for_rank
-from labelweave.estimators.scorers import FactorScorer
 from labelweave.features import FeatureMatrix
 from labelweave.foundation.array_types import Array
 from labelweave.labels import LabelMatrix
-from labelweave.model_files import storable
 from labelweave.postprocessing import choose_thresholds
 
 _MARGIN = 1.0  # the margin of a positive label above a negative one
@@ -24,7 +22,6 @@ _MAX_NORM = 3.0  # of a feature's and of a label's vector, the paper's C; for ro
 _SCORES_FOR_THRESHOLD = 5_000_000
 
 
-@storable("WSABIE")
 class WSABIE(FactorOpponent):
     """Embed rows and labels in one space so that positive labels rank above negative ones.
 
@@ -38,27 +35,27 @@ class WSABIE(FactorOpponent):
     """
 
     def __init__(
-        self, rank: float = 100, *, learning_rate: float = 0.05, n_epochs: int = 10, random_state: Any = 0
+        self, rank: float = 100, *, learning_rate: float = 0.05, n_epochs: int = 10, random_state: int = 0
     ) -> None:
         self.rank = rank
         self.learning_rate = learning_rate
         self.n_epochs = n_epochs
         self.random_state = random_state
 
-    def _learn(self, features: FeatureMatrix, labels: LabelMatrix) -> None:
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+    def fit(self, X: Any, Y: Any) -> Self:
+        labels, seed = LabelMatrix.from_any(Y), int(check_random_state(self.random_state).randint(2**31 - 1))
         rank = columns_for_rank(self.rank, labels.n_labels)
-        fit = RankingFit(features.with_constant(1.0), labels, rank, self.learning_rate, seed)
+        fit = RankingFit(FeatureMatrix(X).with_constant(1.0), labels, rank, self.learning_rate, seed)
         self.epoch_losses = [fit.run_epoch() for _ in range(self.n_epochs)]
-        words, constant = fit.feature_factors[:-1, :-1].copy(), fit.feature_factors[-1, :-1]
-        own = fit.label_factors[:, :-1].copy()
-        self.scorer_, self.threshold_ = FactorScorer(own @ constant, words, own), 0.0
-        most = max(1, _SCORES_FOR_THRESHOLD // labels.n_labels)
+        self.feature_factors_, constant = fit.feature_factors[:-1, :-1], fit.feature_factors[-1, :-1]
+        self.label_factors_ = fit.label_factors[:, :-1]
+        self.intercept_, self.threshold_ = self.label_factors_ @ constant, 0.0
+        most, rows = max(1, _SCORES_FOR_THRESHOLD // labels.n_labels), np.arange(len(labels))
         if len(labels) > most:
-            rows = np.sort(np.random.default_rng(seed).permutation(len(labels))[:most])
-            features, labels = features.rows(rows), labels[rows]
-        found = choose_thresholds(labels, self._wide_scores(features), scope="global")
+            rows = np.sort(np.random.default_rng(seed).permutation(rows)[:most])
+        found = choose_thresholds(labels[rows], self.decision_function(X[rows]), scope="global")
         self.threshold_ = float(found.thresholds[0])
+        return self
 
 
 class RankingFit:

@@ -11,7 +11,6 @@ verdicts from the pages' own tables.
 Example: ``python -m benchmarks.papers --only usps satimage``.
 """
 
-import argparse
 import os
 import subprocess
 import sys
@@ -19,6 +18,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks.frame import flag, read_options, several
 from benchmarks.papers.pages import write_pages
 from benchmarks.papers.steps import STEPS, Step
 
@@ -27,7 +27,14 @@ _THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_
 
 
 def main(words: Sequence[str] | None = None) -> int:
-    arguments = _parser().parse_args(words)
+    arguments = read_options(
+        __doc__,
+        words,
+        only=several(STEPS, "these steps", metavar="NAME"),
+        go_on=flag(False, "leave out steps measured with the present code"),
+        list=flag(False, "say what would be run, and run nothing"),
+        pages=flag(False, "write the pages from the records, and run nothing"),
+    )
     steps = [STEPS[name] for name in arguments.only]
     if not arguments.pages:
         print(_listing(steps), flush=True)
@@ -41,23 +48,6 @@ def main(words: Sequence[str] | None = None) -> int:
     if failed:
         print("failed: " + ", ".join(failed))
     return 1 if failed else 0
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.papers",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    names = list(STEPS)
-    parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help="these steps")
-    parser.add_argument("--go-on", action="store_true", help="leave out steps measured with the present code")
-    known = parser.add_mutually_exclusive_group()
-    known.add_argument("--list", action="store_true", help="say what would be run, and run nothing")
-    known.add_argument(
-        "--pages", action="store_true", help="write the pages from the records, and run nothing"
-    )
-    return parser
 
 
 def _listing(steps: list[Step]) -> str:

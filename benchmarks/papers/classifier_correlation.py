@@ -22,7 +22,6 @@ _ATTRIBUTES = ("black", "weak")
 _CORRELATIONS = np.sin(np.linspace(-np.pi / 2, np.pi / 2, 25))
 _PENALTIES = (0.1, 0.3, 3.0)
 _KERNELS = ("rbf", "linear")
-_CASE = ("kernel", "C", "seed")
 _DRAWN = {"kernel": "rbf", "C": 0.3}
 
 
@@ -95,10 +94,9 @@ def _draw_picture(runs: list[dict[str, Any]], path: Path) -> None:
 )
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments)
-    cases = product(_KERNELS, _PENALTIES, range(arguments.seeds))
-    wanted = [case for case in cases if record.wants(dict(zip(_CASE, case, strict=True)))]
+    wanted = list(record.missing(kernel=_KERNELS, C=_PENALTIES, seed=range(arguments.seeds)))
     animals = read_animals() if wanted else None
     for case in wanted:
-        record.add(dict(zip(_CASE, case, strict=True)), _measure(animals, *case))
+        record.add(case, _measure(animals, **case))
     record.show(table(record.runs))
     _draw_picture(record.runs, arguments.picture)

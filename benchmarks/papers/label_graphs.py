@@ -27,7 +27,7 @@ from sklearn.preprocessing import StandardScaler
 
 from benchmarks import frame
 from benchmarks.papers import graph_runs
-from benchmarks.problems import read_parts
+from benchmarks.problems import read_parts, stacked
 from labelweave import LabelMatrix
 from labelweave.metrics import hamming_loss
 from labelweave.splits import IterativeStratifiedShuffleSplit
@@ -60,12 +60,6 @@ _MEASURES = {
 }
 
 
-def read_rows(name: str) -> tuple[Any, LabelMatrix]:
-    parts = read_parts(name)
-    X = np.vstack([part.X for part in parts])
-    return X, LabelMatrix.from_any(np.vstack([part.Y.to_dense() for part in parts]), parts[0].label_names)
-
-
 def _folds(X: Any, Y: LabelMatrix) -> Iterator[tuple[int, tuple[Any, LabelMatrix, Any, LabelMatrix]]]:
     splitter = KFold(5, shuffle=True, random_state=0)
     for number, (train, test) in enumerate(splitter.split(X)):
@@ -74,7 +68,7 @@ def _folds(X: Any, Y: LabelMatrix) -> Iterator[tuple[int, tuple[Any, LabelMatrix
 
 
 def _measure(name: str, methods: list[str], record: frame.RecordedRuns) -> None:
-    for fold, (X, Y, X_test, Y_test) in _folds(*read_rows(name)):
+    for fold, (X, Y, X_test, Y_test) in _folds(*stacked(read_parts(name))):
         for method in methods:
             case = {"set": name, "method": method, "fold": fold}
             if not record.wants(case) or (method in graph_runs.UP_TO_TEN_LABELS and name == "yeast"):
@@ -121,7 +115,7 @@ def _curve(record: frame.RecordedRuns) -> None:
     """Fit scene with every number of learned edges at the lambdas chosen in the fold."""
     scene = [run for run in record.known if run["set"] == "scene"]
     chosen = {(run["method"], run["fold"]): run["alpha"] for run in scene}
-    for fold, (X, Y, X_test, Y_test) in _folds(*read_rows("scene")):
+    for fold, (X, Y, X_test, Y_test) in _folds(*stacked(read_parts("scene"))):
         for rounds in _CURVE:
             for method in ("learned", "learned, ridge"):
                 key = {"set": "scene", "method": f"{method}, curve", "fold": fold, "rounds": rounds}

@@ -11,9 +11,7 @@ standardized, the RBF kernel has the width of one over their number.
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.model_selection import KFold
-from sklearn.preprocessing import StandardScaler
 
 from benchmarks.frame import RESULTS, RecordedRuns, command, flag
 from benchmarks.problems import read_tables
@@ -68,11 +66,8 @@ def _measure(name: str) -> dict[float | str, dict[str, float]]:
 
 def read_set(name: str) -> list[tuple[Any, Any]]:
     """Read standardized features and labels 0/1 of the training and the test rows."""
-    X, Y, X_test, Y_test = read_tables(name)
-    tables = [np.asarray(rows.toarray() if sp.issparse(rows) else rows) for rows in (X, X_test)]
-    scaler = StandardScaler().fit(tables[0])
-    labels = (table.toarray().astype(float) for table in (Y, Y_test))
-    return [(scaler.transform(X), Y) for X, Y in zip(tables, labels, strict=True)]
+    X, Y, X_test, Y_test = read_tables(name, rows="scaled")
+    return [(X, Y.toarray().astype(float)), (X_test, Y_test.toarray().astype(float))]
 
 
 def table(runs: list[dict[str, Any]]) -> str:

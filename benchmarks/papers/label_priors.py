@@ -74,7 +74,7 @@ def _methods(name: str, sources: dict[str, Any], Y: Any) -> dict[str, dict[str, 
     }
 
 
-def _measure(name: str, method: str, seed: int) -> dict[str, Any]:
+def _measure(name: str, seed: int, method: str) -> dict[str, Any]:
     X, Y, X_test, Y_test, sources = _drawn(name, seed)
     _, kind, plain = method.rpartition("logistic: ")
     given = _methods(name, sources, Y)[plain]
@@ -156,10 +156,7 @@ def _base(name: str, method: str) -> str:
 )
 def main(arguments: Any) -> None:
     record = RecordedRuns(arguments, rows=_ROWS)
-    for name in arguments.sets if record.measures else ():
-        for seed in range(arguments.seeds):
-            for method in _names(name):
-                case = {"set": name, "method": method, "seed": seed}
-                if record.wants(case):
-                    record.add(case, _measure(name, method, seed))
+    for name in arguments.sets:
+        for case in record.missing(set=[name], seed=range(arguments.seeds), method=_names(name)):
+            record.add(case, _measure(*case.values()))
     record.show(table(record.runs))

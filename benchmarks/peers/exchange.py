@@ -1,28 +1,16 @@
-"""The files between the driver and a peer's process: problems and solutions, and rankings of labels.
+"""What passes between a benchmark and the process of another program: two files of arrays (npz).
 
-A problem file (npz) holds X (dense or CSR), Y (CSR) and the peer's penalty ``c`` of
-
-    min over z:  1/2 ||z||^2 + c sum_i max(0, 1 - y_il z.x_i),    for every label l,
-
-where ``x_i`` has one more feature, the constant 1.  The solution is a folder with ``solutions.json`` and, for
-each tolerance, ``weights-<k>.npy`` of shape ``(d + 1, L)`` with the bias in its last row.  With a kernel
-``x_i`` is the row in the space of the kernel, the bias of a peer is free, and ``weights-<k>.npy``, of shape
-``(n + 1, L)``, has the coefficients of the rows, with the bias in the last one.
-
-For a peer that ranks labels the problem holds X, Y and X_test in CSR form, and the number of threads; the
-solution (npz) the five labels of highest score of every test row, CPU and wall-clock seconds of training and
-of prediction, the bytes of the stored model and the largest resident memory of the process.
+The benchmark writes a problem, and the program its answer: a hinge machine (:func:`serve`), a ranking of
+labels (:func:`serve_ranking`), or other arrays (:func:`answer`).  Tables are dense or in CSR form.
 """
 
 import argparse
-import json
-import statistics
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,9 +21,13 @@ from benchmarks.machine import peak_memory_bytes
 
 @dataclass(frozen=True)
 class PeerProblem:
-    """Features, 0/1 labels, the peer's penalty and the threads it may use.
+    """Features, 0/1 labels (CSR), the peer's penalty ``c`` and the threads it may use, for the problem
 
-    With a kernel also the width of the RBF kernel, and the memory for its values.
+        min over z:  1/2 ||z||^2 + c sum_i max(0, 1 - y_il z.x_i),    for every label l,
+
+    where ``x_i`` has one more feature, the constant 1.  With a kernel ``x_i`` is the row in its space, and
+    the bias of a peer is free; then there are also the width of the RBF kernel, and the memory for its
+    values.
     """
 
     X: Any
@@ -45,105 +37,26 @@ class PeerProblem:
     gamma: float = float("nan")
     kernel_megabytes: float = 2000.0
 
+    @property
+    def is_linear(self) -> bool:
+        return bool(np.isnan(self.gamma))
+
 
 @dataclass
 class Solution:
-    """The result of one tolerance: times in seconds, weights, and what the program reports.
+    """A machine: seconds, weights, and what the program reports.
 
-    ``dual`` is the program's own dual value summed over labels, ``iterations`` the passes of its slowest
-    label; both are ``None`` if not reported.  ``shared_seconds`` is spent once for all labels, in addition to
-    ``seconds``.
+    weights: of shape (d + 1, L) with the bias in the last row; with a kernel, coefficients (n + 1, L).
+    dual: the program's own dual value summed over labels; ``None`` if not reported, as the next one.
+    iterations: the passes of its slowest label.
+    shared_seconds: spent once for all labels, in addition to ``seconds``.
     """
 
-    tolerance: float
     seconds: float
-    weights: npt.NDArray[Any] | None
+    weights: npt.NDArray[Any]
     dual: float | None = None
     iterations: int | None = None
-    all_seconds: list[float] = field(default_factory=list)
     shared_seconds: float = 0.0
-
-
-Trainer = Callable[[float], Solution]
-
-
-def write_problem(path: Path, problem: PeerProblem) -> None:
-    numbers = {name: getattr(problem, name) for name in _NUMBERS}
-    np.savez(path, **packed("X", problem.X), **packed("Y", sp.csr_matrix(problem.Y)), **numbers)
-
-
-_NUMBERS = {"penalty": float, "threads": int, "gamma": float, "kernel_megabytes": float}
-_CSR_PARTS = ("data", "indices", "indptr", "shape")
-
-
-def packed(name: str, table: Any) -> dict[str, Any]:
-    """Return the arrays of a table, dense or CSR, by their names in the file."""
-    if not sp.issparse(table):
-        return {name: table}
-    return {f"{name}_{part}": getattr(sp.csr_matrix(table), part) for part in _CSR_PARTS}
-
-
-def _read_problem(path: Path) -> PeerProblem:
-    with np.load(path) as stored:
-        numbers = {name: kind(stored[name]) for name, kind in _NUMBERS.items()}
-        return PeerProblem(unpacked(stored, "X"), unpacked(stored, "Y"), **numbers)
-
-
-def unpacked(stored: Any, name: str) -> Any:
-    if name in stored:
-        return stored[name]
-    *parts, shape = (stored[f"{name}_{part}"] for part in _CSR_PARTS)
-    return sp.csr_matrix(tuple(parts), shape=tuple(shape))
-
-
-def serve(prepare: Callable[[PeerProblem], Trainer]) -> Callable[[PeerProblem], Trainer]:
-    """Make a function that ends its module the program of a peer: read, train at each tolerance, write."""
-    if prepare.__module__ != "__main__":
-        return prepare
-    arguments = _parse_arguments()
-    train = prepare(_read_problem(arguments.problem))
-    arguments.answer.mkdir(parents=True, exist_ok=True)
-    solutions = [_train_repeatedly(train, tolerance, arguments.repeats) for tolerance in arguments.tolerances]
-    _write_solutions(arguments.answer, solutions, with_weights=not arguments.no_weights)
-    return prepare
-
-
-def _parse_arguments() -> Any:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("problem", type=Path)
-    parser.add_argument("answer", type=Path)
-    parser.add_argument("--tolerances", type=float, nargs="+", required=True)
-    parser.add_argument("--repeats", type=int, default=1, help="the median of these is reported")
-    parser.add_argument("--no-weights", action="store_true", help="only the times are wanted")
-    return parser.parse_args()
-
-
-def _train_repeatedly(train: Trainer, tolerance: float, repeats: int) -> Solution:
-    solutions = [train(tolerance) for _ in range(repeats)]
-    solutions[0].all_seconds = [solution.seconds for solution in solutions]
-    solutions[0].seconds = statistics.median(solutions[0].all_seconds)
-    return solutions[0]
-
-
-def _write_solutions(folder: Path, solutions: list[Solution], with_weights: bool) -> None:
-    for position, solution in enumerate(solutions):
-        if with_weights and solution.weights is not None:
-            np.save(folder / f"weights-{position}.npy", solution.weights)
-        solution.weights = None
-    (folder / "solutions.json").write_text(json.dumps([asdict(solution) for solution in solutions]))
-
-
-def read_solutions(folder: Path) -> list[Solution]:
-    """Read a peer's solution; weights are memory-mapped, or ``None`` if none were written."""
-    solutions = [Solution(**record) for record in json.loads((folder / "solutions.json").read_text())]
-    for position, solution in enumerate(solutions):
-        weights = folder / f"weights-{position}.npy"
-        solution.weights = np.load(weights, mmap_mode="r") if weights.exists() else None
-    return solutions
-
-
-TOP = 5
-_TABLES = ("X", "Y", "X_test")
 
 
 @dataclass(frozen=True)
@@ -164,63 +77,109 @@ class Trained:
     store: Callable[[Path], None]
 
 
-_Prepare = Callable[[RankingProblem, str], Callable[[], Trained]]
+TOP = 5
+Trainer = Callable[[float], Solution]
+Arrays = dict[str, Any]
+_CSR_PARTS = ("data", "indices", "indptr", "shape")
+_Kind = TypeVar("_Kind")
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def write_ranking(path: Path, problem: RankingProblem) -> None:
-    tables = {name: sp.csr_matrix(getattr(problem, name)).sorted_indices() for name in _TABLES}
-    parts = [packed(name, table) for name, table in tables.items()]
-    np.savez(path, **parts[0], **parts[1], **parts[2], threads=problem.threads)
+def pack(record: Any) -> Arrays:
+    """Return the arrays of a record by their names in the file; sparse tables have several."""
+    found = {}
+    for name, value in vars(record).items():
+        if sp.issparse(value):
+            table = sp.csr_matrix(value).sorted_indices()
+            found |= {f"{name}_{part}": getattr(table, part) for part in _CSR_PARTS}
+        elif value is not None:
+            found[name] = value
+    return found
+
+
+def unpack(kind: type[_Kind], stored: Arrays) -> _Kind:
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    present = [name for name in names if name in stored or f"{name}_data" in stored]
+    return kind(**{name: _value(stored, name) for name in present})
+
+
+def _value(stored: Arrays, name: str) -> Any:
+    if name in stored:
+        return stored[name] if stored[name].ndim else stored[name].item()
+    *parts, shape = (stored[f"{name}_{part}"] for part in _CSR_PARTS)
+    return sp.csr_matrix(tuple(parts), shape=tuple(shape))
+
+
+def answer(work: _Function) -> _Function:
+    """Make a function from arrays and a variant to arrays, which ends its module, the program of a peer."""
+    return _ending(work, work)
+
+
+def serve(prepare: _Function) -> _Function:
+    """Make a function from a problem and a variant to a trainer, which ends its module, a peer's program.
+
+    Only the trainer is timed, by itself.
+    """
+
+    def work(given: Arrays, variant: str) -> Arrays:
+        train: Trainer = prepare(unpack(PeerProblem, given), variant)
+        return pack(train(float(given["tolerance"])))
+
+    return _ending(prepare, work)
+
+
+def serve_ranking(prepare: _Function) -> _Function:
+    """Make a function that ends its module the program of a peer that trains, ranks labels, and stores a
+    model.
+
+    ``prepare``, which gets the problem and the name of a variant, is not timed; the function that it returns
+    is the training.  The answer has the five labels of highest score of every test row, CPU and wall-clock
+    seconds of training and of prediction, the bytes of the stored model, and the largest resident memory of
+    the process until trained.
+    """
+
+    def work(given: Arrays, variant: str) -> Arrays:
+        problem = unpack(RankingProblem, given)
+        train = prepare(problem, variant)
+        start = time.process_time(), time.perf_counter()
+        trained: Trained = train()
+        middle = time.process_time(), time.perf_counter()
+        peak = peak_memory_bytes()
+        top = trained.rank(problem.X_test)
+        end = time.process_time(), time.perf_counter()
+        with tempfile.TemporaryDirectory() as folder:
+            trained.store(Path(folder))
+            n_bytes = sum(file.stat().st_size for file in Path(folder).rglob("*") if file.is_file())
+        seconds, clock = np.array([np.subtract(middle, start), np.subtract(end, middle)]).T
+        return {"top": top, "seconds": seconds, "clock": clock, "bytes": n_bytes, "peak": peak}
+
+    return _ending(prepare, work)
+
+
+def _ending(own: _Function, work: Callable[[Arrays, str], Arrays]) -> _Function:
+    """Read, work and write where the module of a function is run."""
+    if own.__module__ == "__main__":
+        parser = argparse.ArgumentParser()
+        parser.add_argument("problem", type=Path)
+        parser.add_argument("answer", type=Path)
+        parser.add_argument("--variant", default="")
+        arguments = parser.parse_args()
+        with np.load(arguments.problem) as stored:
+            given = dict(stored)
+        np.savez(arguments.answer, **work(given, arguments.variant))
+    return own
 
 
 def settings_of(variant: str) -> tuple[str, dict[str, Any]]:
     """Parse a variant such as ``bonsai,n_trees=1``: a word, and numbers or words by name."""
     word, *pairs = variant.split(",")
-    return word, {name: _value(text) for name, _, text in (pair.partition("=") for pair in pairs)}
+    return word, {name: _number(text) for name, _, text in (pair.partition("=") for pair in pairs)}
 
 
-def _value(text: str) -> int | float | str:
+def _number(text: str) -> int | float | str:
     for kind in (int, float):
         try:
             return kind(text)
         except ValueError:
             continue
     return text
-
-
-def _read_ranking(path: Path) -> RankingProblem:
-    with np.load(path) as stored:
-        return RankingProblem(*(unpacked(stored, name) for name in _TABLES), int(stored["threads"]))
-
-
-def serve_ranking(prepare: _Prepare) -> _Prepare:
-    """Make a function that ends its module the program of a peer: read, train, rank, store, write.
-
-    ``prepare``, which gets the problem and the name of a variant, is not timed; the function that it returns
-    is the training.
-    """
-    if prepare.__module__ != "__main__":
-        return prepare
-    parser = argparse.ArgumentParser()
-    parser.add_argument("problem", type=Path)
-    parser.add_argument("answer", type=Path)
-    parser.add_argument("--variant", default="")
-    arguments = parser.parse_args()
-    problem = _read_ranking(arguments.problem)
-    train = prepare(problem, arguments.variant)
-    start = time.process_time(), time.perf_counter()
-    trained = train()
-    middle = time.process_time(), time.perf_counter()
-    peak = peak_memory_bytes()
-    top = trained.rank(problem.X_test)
-    end = time.process_time(), time.perf_counter()
-    with tempfile.TemporaryDirectory() as folder:
-        trained.store(Path(folder))
-        n_bytes = bytes_in(Path(folder))
-    seconds, clock = np.array([np.subtract(middle, start), np.subtract(end, middle)]).T
-    np.savez(arguments.answer, top=top, seconds=seconds, clock=clock, bytes=n_bytes, peak=peak)
-    return prepare
-
-
-def bytes_in(folder: Path) -> int:
-    return sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())

@@ -3,25 +3,26 @@
 The latent functions are a linear coregionalization (its example of several outputs: shared inducing points,
 L-BFGS) with a Bernoulli likelihood per label, or the robust maximum of its example of classes.
 
-Usage: as :mod:`benchmarks.peers.gpytorch_classes`.
+Arrays: as for :mod:`benchmarks.peers.gpytorch_classes`.
 """
 
-import sys
 import time
 
 import gpflow
 import numpy as np
 import tensorflow as tf
 
+from benchmarks.peers.exchange import Arrays, answer
+
 _LATENTS, _POINTS, _STEPS = 3, 50, 1000
 
 
-def main(given: str, out: str) -> None:
+@answer
+def main(given: Arrays, _: str) -> Arrays:
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
     random = np.random.default_rng(0)
-    with np.load(given) as file:
-        X, y, new = (file[key].astype(float) for key in ("X", "y", "new"))
+    X, y, new = (given[key].astype(float) for key in ("X", "y", "new"))
     begin, is_labels = time.process_time(), y.ndim == 2
     tasks = y.shape[1] if is_labels else int(y.max()) + 1
     latents, order = min(_LATENTS, tasks), random.permutation(len(X))[:_POINTS]
@@ -40,8 +41,4 @@ def main(given: str, out: str) -> None:
     found = model.predict_y(new)[0].numpy()
     if not is_labels:
         found /= found.sum(axis=1, keepdims=True)
-    np.savez(out, probabilities=found, seconds=np.array([fitted - begin, time.process_time() - fitted]))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return {"probabilities": found, "seconds": np.array([fitted - begin, time.process_time() - fitted])}

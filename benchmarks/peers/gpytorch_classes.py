@@ -3,17 +3,18 @@
 It is the variational linear model of coregionalization (its example of SVGP for several tasks: inducing
 points, Adam with rate 0.1) with a Bernoulli likelihood per label, or one softmax of classes.
 
-Usage: ``python -m benchmarks.peers.gpytorch_classes IN.npz OUT.npz``; IN holds X, y and new, y of shape
-(n,) with classes from 0 or (n, L) with 0 and 1; OUT gets probabilities and seconds.
+Given are X, y and new, y of shape (n,) with classes from 0 or (n, L) with 0 and 1; the answer has
+probabilities and seconds.
 """
 
-import sys
 import time
 from typing import Any
 
 import gpytorch
 import numpy as np
 import torch
+
+from benchmarks.peers.exchange import Arrays, answer
 
 _LATENTS, _POINTS, _EPOCHS, _SAMPLES = 3, 50, 300, 256
 
@@ -74,11 +75,11 @@ def coregionalized(X: Any, y: Any) -> Any:
     return probabilities
 
 
-def main(given: str, out: str) -> None:
+@answer
+def main(given: Arrays, _: str) -> Arrays:
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    with np.load(given) as file:
-        X, y, new = (torch.from_numpy(file[key]) for key in ("X", "y", "new"))
+    X, y, new = (torch.from_numpy(given[key]) for key in ("X", "y", "new"))
     begin = time.process_time()
     found = coregionalized(X.float(), y)
     fitted = time.process_time()
@@ -87,8 +88,4 @@ def main(given: str, out: str) -> None:
     if y.ndim == 1:
         probabilities = probabilities / probabilities.sum(1, keepdim=True)
     seconds = [fitted - begin, time.process_time() - fitted]
-    np.savez(out, probabilities=probabilities.numpy(), seconds=np.array(seconds))
-
-
-if __name__ == "__main__":
-    main(*sys.argv[1:])
+    return {"probabilities": probabilities.numpy(), "seconds": np.array(seconds)}

@@ -64,7 +64,7 @@ def _read_all(log: BinaryIO) -> bytes:
 
 
 @serve
-def prepare(problem: PeerProblem) -> Trainer:
+def prepare(problem: PeerProblem, _: str) -> Trainer:
     """Convert the features once; the function returned trains all labels at a tolerance."""
     n_rows, n_labels = problem.Y.shape
     columns = problem.Y.tocsc()
@@ -83,6 +83,6 @@ def prepare(problem: PeerProblem) -> Trainer:
             text = _read_all(log)
         duals = [-float(value) for value in _OBJECTIVE.findall(text)]
         passes = max(int(count) for count in _PASSES.findall(text))
-        return Solution(tolerance, seconds, weights, dual=sum(duals), iterations=passes)
+        return Solution(seconds, weights, dual=sum(duals), iterations=passes)
 
     return train

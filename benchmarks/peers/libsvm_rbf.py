@@ -47,7 +47,7 @@ def _train_label(nodes: Any, parameters: Any, coefficients: npt.NDArray[np.float
 
 
 @serve
-def prepare(problem: PeerProblem) -> Trainer:
+def prepare(problem: PeerProblem, _: str) -> Trainer:
     """Convert the features once; the function returned trains all labels at a tolerance."""
     n_rows, n_labels = problem.Y.shape
     columns = problem.Y.toarray()
@@ -67,6 +67,6 @@ def prepare(problem: PeerProblem) -> Trainer:
         told = b"".join(text)
         dual = -sum(float(value) for value in _OBJECTIVE.findall(told))
         steps = sum(int(count) for count in _STEPS.findall(told))
-        return Solution(tolerance, seconds, coefficients, dual=dual, iterations=steps)
+        return Solution(seconds, coefficients, dual=dual, iterations=steps)
 
     return train

@@ -37,7 +37,7 @@ def _train_layer(
 
 
 @serve
-def prepare(problem: PeerProblem) -> Trainer:
+def prepare(problem: PeerProblem, _: str) -> Trainer:
     """Convert the problem once; the function returned trains all labels at a tolerance."""
     converted = MLProblem(
         sp.csr_matrix(problem.X, dtype=np.float32), sp.csr_matrix(problem.Y, dtype=np.float32)
@@ -48,6 +48,6 @@ def prepare(problem: PeerProblem) -> Trainer:
         start = time.perf_counter()
         _train_layer(converted, coordinates, problem, tolerance)
         seconds = time.perf_counter() - start
-        return Solution(tolerance, seconds, coordinates.tocsc().toarray())
+        return Solution(seconds, coordinates.tocsc().toarray())
 
     return train

@@ -7,31 +7,13 @@ Reference: Boykov and Kolmogorov (2004), An experimental comparison of min-cut/m
 minimization in vision.
 """
 
-import argparse
-import json
 import time
-from pathlib import Path
 from typing import Any
 
 import maxflow
 import numpy as np
 
-
-def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("problem", type=Path)
-    parser.add_argument("answer", type=Path)
-    parser.add_argument("--repeats", type=int, default=5)
-    arguments = parser.parse_args()
-    with np.load(arguments.problem) as stored:
-        unary, ends, pairs = stored["unary"], stored["ends"], stored["pairs"]
-    seconds = []
-    for _ in range(arguments.repeats):
-        begin = time.perf_counter()
-        labels = [_cut(own, ends, weights) for own, weights in zip(unary, pairs, strict=True)]
-        seconds.append(time.perf_counter() - begin)
-    values = [_score(*row, ends) for row in zip(labels, unary, pairs, strict=True)]
-    arguments.answer.write_text(json.dumps({"values": values, "seconds": min(seconds)}))
+from benchmarks.peers.exchange import Arrays, answer
 
 
 def _cut(unary: Any, ends: Any, weights: Any) -> Any:
@@ -49,5 +31,13 @@ def _score(labels: Any, unary: Any, weights: Any, ends: Any) -> float:
     return float(unary[labels].sum() + weights @ (signs[ends[:, 0]] * signs[ends[:, 1]]))
 
 
-if __name__ == "__main__":
-    main()
+@answer
+def main(given: Arrays, _: str) -> Arrays:
+    unary, ends, pairs = given["unary"], given["ends"], given["pairs"]
+    seconds = []
+    for _ in range(int(given["repeats"])):
+        begin = time.perf_counter()
+        labels = [_cut(own, ends, weights) for own, weights in zip(unary, pairs, strict=True)]
+        seconds.append(time.perf_counter() - begin)
+    values = [_score(*row, ends) for row in zip(labels, unary, pairs, strict=True)]
+    return {"values": np.array(values), "seconds": min(seconds)}

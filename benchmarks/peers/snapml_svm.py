@@ -23,7 +23,7 @@ def _weights(machine: Any) -> npt.NDArray[np.float64]:
 
 
 @serve
-def prepare(problem: PeerProblem) -> Trainer:
+def prepare(problem: PeerProblem, _: str) -> Trainer:
     signs = np.where(problem.Y.toarray() > 0, 1.0, -1.0)
 
     def train(tolerance: float) -> Solution:
@@ -42,6 +42,6 @@ def prepare(problem: PeerProblem) -> Trainer:
         for machine, column in zip(machines, signs.T, strict=True):
             machine.fit(problem.X, column)
         seconds = time.perf_counter() - start
-        return Solution(tolerance, seconds, np.stack([_weights(one) for one in machines], axis=1))
+        return Solution(seconds, np.stack([_weights(one) for one in machines], axis=1))
 
     return train

@@ -1,33 +1,22 @@
-"""The package iterative-stratification in a separate process: reads 0/1 labels, writes folds and seconds."""
+"""The package iterative-stratification: from 0/1 labels to folds of every seed and row, and seconds."""
 
-import argparse
 import time
-from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
+from iterstrat.ml_stratifiers import MultilabelStratifiedKFold
+
+from benchmarks.peers.exchange import Arrays, answer
 
 
-def main() -> None:
-    from iterstrat.ml_stratifiers import MultilabelStratifiedKFold
-
-    parser = argparse.ArgumentParser()
-    parser.add_argument("labels", type=Path, help="a sparse matrix, as scipy stores it")
-    parser.add_argument("answer", type=Path)
-    parser.add_argument("--folds", type=int, required=True)
-    parser.add_argument("--seeds", type=int, required=True)
-    arguments = parser.parse_args()
-    Y = sp.load_npz(arguments.labels).toarray()
+@answer
+def main(given: Arrays, _: str) -> Arrays:
+    Y, n_folds, n_seeds = given["labels"], int(given["folds"]), int(given["seeds"])
     X = np.zeros((len(Y), 1))
-    folds, seconds = np.empty((arguments.seeds, len(Y)), np.int16), np.empty(arguments.seeds)
-    for seed in range(arguments.seeds):
+    folds, seconds = np.empty((n_seeds, len(Y)), np.int16), np.empty(n_seeds)
+    for seed in range(n_seeds):
         start = time.process_time()
-        splitter = MultilabelStratifiedKFold(arguments.folds, shuffle=True, random_state=seed)
+        splitter = MultilabelStratifiedKFold(n_folds, shuffle=True, random_state=seed)
         for fold, (_, test) in enumerate(splitter.split(X, Y)):
             folds[seed, test] = fold
         seconds[seed] = time.process_time() - start
-    np.savez(arguments.answer, folds=folds, seconds=seconds)
-
-
-if __name__ == "__main__":
-    main()
+    return {"folds": folds, "seconds": seconds}

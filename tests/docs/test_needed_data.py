@@ -14,12 +14,11 @@ from labelweave.datasets import read_mulan
 
 ROOT = Path(__file__).resolve().parents[2]
 COMMANDS = {
-    "linear_speed": "multilabel.html",
+    "margin_speed": "multilabel.html",
     "auto_peers": "mulan.sourceforge.net",
     "auto_quality": "Bogatinovski",
-    "feature_scaling": "mulan.sourceforge.net",
-    "kernel_speed": "cvml.ista.ac.at",
-    "low_rank_peers": "make_environment.py",
+    "model_choices": "mulan.sourceforge.net",
+    "ranking_peers": "make_environment.py",
     "papers.usps": "multiclass.html",
 }
 RUN = """

@@ -5,7 +5,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from benchmarks import tree_peers
+from benchmarks import ranking_peers
 from benchmarks.__main__ import main, recorded_lines
 from benchmarks.frame import RecordedRuns, flag, read_options, several
 
@@ -57,18 +57,19 @@ def test_records_are_listed_and_shown(capsys):
     listed = capsys.readouterr().out.splitlines()
     assert len(listed) == len(RECORDS)
     assert all("  [recorded " in line for line in listed)
-    assert main(["--show-recorded", "dask_auto"]) == 0
+    name = "large_texts_cluster"
+    assert main(["--show-recorded", name]) == 0
     shown = capsys.readouterr().out.splitlines()
-    assert all(line.startswith("dask_auto") and line.endswith("2 cores, 5f9b7592]") for line in shown)
+    assert all(line.startswith(name) and line.endswith("2 cores, 5f9b7592]") for line in shown)
     with pytest.raises(SystemExit) as ended:
         main(["--show-recorded", "nothing"])
     assert ended.value.code == 2
 
 
 def test_recorded_trees_say_so_on_every_line(capsys, monkeypatch):
-    monkeypatch.setattr(tree_peers, "_draw", lambda *_: None)
-    monkeypatch.setattr("sys.argv", ["tree_peers", "--show-recorded"])
-    tree_peers.main()
+    monkeypatch.setattr(ranking_peers, "_draw", lambda *_: None)
+    monkeypatch.setattr("sys.argv", ["ranking_peers", "--show-recorded"])
+    ranking_peers.main()
     lines = [line for line in capsys.readouterr().out.splitlines() if line]
     assert any("napkinXC" in line for line in lines)
     assert all("  [recorded " in line for line in lines)

@@ -7,7 +7,6 @@ from benchmarks.opponents import CPLST, PLST, WSABIE, label_space, wsabie
 from scipy.optimize import minimize
 from sklearn.linear_model import Ridge
 
-import labelweave
 from labelweave import LabelMatrix, metrics
 from labelweave.estimators.binary_relevance import fit
 from labelweave.features import FeatureMatrix
@@ -162,14 +161,6 @@ def test_the_threshold_of_many_scores_is_chosen_on_a_part(monkeypatch):
     monkeypatch.setattr(wsabie, "_SCORES_FOR_THRESHOLD", 9 * 40)
     X, Y = _toy()
     assert metrics.f1_score(Y, WSABIE(rank=0.5).fit(X, Y).predict(X)) > 0.9
-
-
-@pytest.mark.parametrize("model", [PLST(2), CPLST(2), WSABIE(2, n_epochs=1)], ids=str)
-def test_files_of_models_predict_the_same(model, tmp_path):  # predictions from files are timed
-    X, Y = _data()
-    model.fit(X, Y).save(tmp_path / "m.lw")
-    loaded = labelweave.load(tmp_path / "m.lw")
-    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
 
 
 def test_nothing_to_rank_is_said():
