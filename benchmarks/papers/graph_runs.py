@@ -2,8 +2,8 @@
 every fit.
 
 Other methods of the paper's comparison are "binary relevance", a linear support vector machine per label,
-"PLST", with four codes for five labels, and up to ten labels "HLLM-L1" (Schmidt and Murphy 2010) and those of
-``benchmarks.opponents.label_dependency``.
+"PLST", with four codes for five labels, those of ``benchmarks.opponents.quoted_methods``, and up to ten
+labels "HLLM-L1" (Schmidt and Murphy 2010) and those of ``benchmarks.opponents.label_dependency``.
 """
 
 from inspect import signature
@@ -14,7 +14,7 @@ import numpy as np
 from scipy.special import logsumexp, softmax
 
 from benchmarks.frame import Run, quiet, timed
-from benchmarks.opponents import LEAD, MMOC, PLEM, PLST
+from benchmarks.opponents import LEAD, LSG21, MLF, MLLS, MLRF, MMOC, PLEM, PLST
 from labelweave import GraphGrowth, LabelGraphClassifier, LabelMatrix, MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss, precision_score, recall_score
 from labelweave.testing import CliqueFeatures
@@ -41,7 +41,9 @@ GRAPHS: dict[str, dict[str, Any]] = {
 _PLST_SHARE = 0.8  # of the labels, so that some of their space is omitted
 _MOST_STEPS, _SHARE_OF_RIDGE, _TOLERANCE = 200, 0.1, 1e-5
 UP_TO_TEN_LABELS = ("HLLM-L1", "LEAD", "PLEM", "MMOC")
-METHODS = (*GRAPHS, "binary relevance", "PLST", *UP_TO_TEN_LABELS)
+_ON_LAMBDA = {"MMOC": lambda alpha: MMOC(1.0 / alpha), "LSG21": lambda alpha: LSG21(0.1 * alpha)}
+_ON_C = {"LEAD": LEAD, "PLEM": PLEM, "MLF": MLF, "MLRF": MLRF, "MLLS": MLLS}
+METHODS = (*GRAPHS, "binary relevance", "PLST", "LSG21", "MLF", "MLRF", "MLLS", *UP_TO_TEN_LABELS)
 
 
 def make(method: str, alpha: float, **parameters: Any) -> Any:
@@ -51,8 +53,10 @@ def make(method: str, alpha: float, **parameters: Any) -> Any:
         return PLST(_PLST_SHARE, alpha=100.0 * alpha)
     if method == "HLLM-L1":
         return LogLinear(alpha)
-    if method in UP_TO_TEN_LABELS:
-        return MMOC(1.0 / alpha) if method == "MMOC" else {"LEAD": LEAD, "PLEM": PLEM}[method](0.01 / alpha)
+    if method in _ON_C:
+        return _ON_C[method](0.01 / alpha)
+    if method in _ON_LAMBDA:
+        return _ON_LAMBDA[method](alpha)
     own, growth = dict(GRAPHS[method]), {}
     for name in signature(GraphGrowth).parameters:
         growth |= {name: parameters.pop(name)} if name in parameters else {}
