@@ -4,7 +4,6 @@ import numpy as np
 
 from labelweave.datasets import (
     DataFileError,
-    LabeledData,
     detect_format,
     make_taxonomy,
     make_text_like,
@@ -14,7 +13,6 @@ from labelweave.datasets import (
     write_svmlight,
     write_xmc,
 )
-from labelweave.labels import LabelMatrix
 from refused import refusals
 
 DATA = make_text_like(20, 60, 6, words_per_row=10)
@@ -50,8 +48,3 @@ def test_formats_are_found_by_name_or_content(tmp_path):
 def test_data_file_error_survives_pickling():
     error = pickle.loads(pickle.dumps(DataFileError("a.arff", 3, "x", "y")))
     assert str(error) == "a.arff:3: found x; expected y."
-
-
-def test_labeled_data_say_their_sizes():
-    Y = LabelMatrix.from_any([[1], [0]])
-    assert "2 rows, 1 features, 1 labels" in repr(LabeledData(np.ones((2, 1)), Y))

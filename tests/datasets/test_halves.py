@@ -7,8 +7,8 @@ import warnings
 import pytest
 
 from labelweave.datasets import TableColumns
-from labelweave.datasets.table import with_layout
 from labelweave.datasets.table_files import raw_tables
+from labelweave.datasets.table_labels import with_layout
 
 N_ROWS = 80
 TAGS = ["sql", "python", "git", "c", "pandas"]

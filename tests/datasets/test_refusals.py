@@ -27,6 +27,7 @@ def test_label_names_of_xml_files(tmp_path):
 def test_data_hold_together():
     Y = LabelMatrix.from_any(np.eye(2))
     assert datasets.LabeledData(sp.lil_array(np.eye(2)), Y).X.format == "csr"
+    assert "2 rows, 2 features, 2 labels" in repr(datasets.LabeledData(np.eye(2), Y))
     assert datasets.LabeledData(np.eye(2), Y).taxonomy is None
     named = datasets.LabeledData(
         np.eye(2), LabelMatrix.from_any(np.eye(2), ["b", "c"]), parents=(("a", "b"), ("a", "c"))
@@ -56,16 +57,10 @@ def test_label_cells_in_all_forms(tmp_path):
     assert np.isnan(unknown.Y.to_dense()[5]).all()
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("a,y\n1,2\n", "t.csv:2: found '2' in column 'y' .* expected 0, 1, -1"),
-        ("a,y\n1,red\n", "t.csv:2: found 'red' in column 'y'"),
-    ],
-)
-def test_label_columns_are_of_ones_and_zeros(tmp_path, text, words):
-    (tmp_path / "t.csv").write_text(text)
-    with pytest.raises(DataFileError, match=words):
+@pytest.mark.parametrize("cell", ["2", "red"])
+def test_label_columns_are_of_ones_and_zeros(tmp_path, cell):
+    (tmp_path / "t.csv").write_text(f"a,y\n1,{cell}\n")
+    with pytest.raises(DataFileError, match=f"t.csv:2: found '{cell}' in column 'y' .* expected 0, 1, -1"):
         datasets.read_table(tmp_path / "t.csv", labels=["y"])
     (tmp_path / "t.csv").write_text("a,y\n1,true\n2,-1\n3,\n")
     found = datasets.read_table(tmp_path / "t.csv", labels=["y"]).Y.to_signs()
@@ -107,12 +102,8 @@ def test_columns_of_frames_are_told_by_their_cells():
     assert (found.text, found.categorical, found.numeric) == (("words",), ("kind",), ("size",))
     assert set(found.drop) == {"key", "blank"}
     twice = pd.DataFrame([[1, 2]], columns=["a", "a"])
-    for read in (
-        datasets.TableVectorizer(numeric="a").fit,
-        lambda X: columns_of_frame(X, datasets.TableColumns()),
-    ):
-        with pytest.raises(ValueError, match="X has two columns named 'a'; rename one"):
-            read(twice)
+    with pytest.raises(ValueError, match="X has two columns named 'a'; rename one"):
+        columns_of_frame(twice, datasets.TableColumns())
     codes = frame.assign(kind=pd.Categorical([10, 20] * 20))[["kind", "size"]]
     assert columns_of_frame(codes, datasets.TableColumns()).categorical == ("kind",)
     prices = pd.DataFrame({"price": [decimal.Decimal(k) / 4 for k in range(40)]})
@@ -120,7 +111,7 @@ def test_columns_of_frames_are_told_by_their_cells():
     with pytest.raises(ValueError, match="X has a column 5 whose name is not text"):
         columns_of_frame(frame.rename(columns={"size": 5}), datasets.TableColumns())
     times = frame.assign(size=pd.to_timedelta(["1 day"] * 40))
-    with pytest.raises(ValueError, match="X has times in column 'size'"):
+    with pytest.raises(ValueError, match="Row 0, column 'size' is a Timedelta; it must be text or a number"):
         columns_of_frame(times, datasets.TableColumns())
     with pytest.raises(DataFileError, match="no column besides labels and identifiers"):
         columns_of_frame(frame[["key"]], datasets.TableColumns())

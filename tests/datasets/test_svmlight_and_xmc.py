@@ -55,6 +55,16 @@ def test_one_based_and_comments(tmp_path):
     np.testing.assert_array_equal(all_numbers.positives.toarray(), [[1, 0, 1, 0], [0, 0, 0, 0]])
 
 
+def test_queries_of_rankings_are_told_and_faults_beside_them_found(tmp_path):
+    path = tmp_path / "q.svm"
+    path.write_text("1 qid:1 1:2 2:1\n0\tqid:2 1:1 # qid:5\n1 1:1 # qid:2 1:1\n")
+    with pytest.warns(UserWarning, match=r"q.svm: the query of a row \(qid\) is ignored, in 2 rows"):
+        assert read_svmlight(path).X.toarray().tolist() == [[2, 1], [1, 0], [1, 0]]
+    path.write_text("1 qid:1 1:x\n")
+    with pytest.raises(DataFileError, match=r"q.svm:1: found '1:x'"), pytest.warns(UserWarning, match="qid"):
+        read_svmlight(path)
+
+
 def test_a_file_that_may_count_from_zero_or_one_is_warned_of(tmp_path):
     path = write(tmp_path / "t.svm", "0 1:0.5 3:2\n")
     with pytest.warns(UserWarning, match="t.svm: features may count from 0 or 1, as neither 0 nor 4 occurs"):

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from labelweave.datasets import DataFileError, TableColumns, iterate_table, read_table
-from labelweave.datasets.table_blocks import columns_of_blocks
+from labelweave.datasets.table_reading import columns_of_blocks
 
 
 @pytest.fixture

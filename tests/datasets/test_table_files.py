@@ -13,6 +13,7 @@ import pytest
 from labelweave.datasets import (
     DataFileError,
     TableColumns,
+    TableVectorizer,
     detect_format,
     iterate_table,
     read_any,
@@ -427,17 +428,13 @@ def test_quoted_decimals_are_numbers(tmp_path, cells, numbers):
 
 
 def test_blocks_of_decimal_commas_mean_the_same(tmp_path):
-    (tmp_path / "a.csv").write_text('x,y\n"3,5",aa\n"1,234",bb\n"1,234",aa\n')
-    read = iterate_table(
-        tmp_path / "a.csv", TableColumns(labels="y", numeric="x"), 1, label_names=["aa", "bb"]
-    )
+    columns = TableColumns(labels=["y"], numeric="x")
+    (tmp_path / "a.csv").write_text('x,y\n"3,5",1\n"1,234",0\n"1,234",1\n')
+    read = iterate_table(tmp_path / "a.csv", columns, 1)
     assert [float(block.X["x"].iloc[0]) for block in read] == [3.5, 1.234, 1.234]
-    (tmp_path / "a.csv").write_text('x,y\n"1,234",bb\n"3,5",aa\n')
-    read = iterate_table(
-        tmp_path / "a.csv", TableColumns(labels="y", numeric="x"), 1, label_names=["aa", "bb"]
-    )
+    (tmp_path / "a.csv").write_text('x,y\n"1,234",0\n"3,5",1\n')
     with pytest.raises(DataFileError, match="commas in column 'x'"):
-        list(read)
+        list(iterate_table(tmp_path / "a.csv", columns, 1))
 
 
 DATES = [
@@ -509,13 +506,26 @@ def test_a_column_shows_whether_the_day_or_the_month_comes_first(tmp_path, cells
     np.testing.assert_array_equal(X[f"at (day, {order})"][:2], [day or np.nan for day in days])
     model = TableModel(MaxMarginClassifier()).fit(rows[["at"]], rows["y"])
     first = pd.DataFrame({"at": ["02/01/2024"]})  # which alone does not show it
-    assert model.vectorizer_._table(first)[f"at (month, {order})"].tolist() == [1 if order == "d/m" else 2]
+    month = model.vectorizer_._table(first).numbers(f"at (month, {order})")
+    assert month.tolist() == [1 if order == "d/m" else 2]
     (tmp_path / "a.csv").write_text("at,y\n01/02/2024,aa\n03/02/2024,bb\n")
     with pytest.warns(
         UserWarning, match=r"'01/02/2024', may begin with the day or the month .*\(month, d/m\)'"
     ):
         X = read_table_columns(tmp_path / "a.csv", TableColumns(labels="y")).X
     assert X.columns.tolist() == ["at"]
+
+
+@pytest.mark.parametrize(("cells", "first"), [
+    (["2024-01-31", "2024-02-31", "2023-02-29", ""], "2024-02-31"), (["31.1.2024", "31.2.2024"], "31.2.2024"),
+])  # fmt: skip
+def test_days_that_no_month_has_are_missing_and_told_once(tmp_path, cells, first):
+    (tmp_path / "a.csv").write_text("at,y\n" + "".join(f"{cell},aa\n" for cell in cells))
+    with pytest.warns(UserWarning, match="cells of column 'at' are no dates") as said:
+        X = read_table(tmp_path / "a.csv", TableVectorizer(numeric="at (day)", missing_numeric="mean")).X
+    count = f"{len(cells) // 2} of {len(cells)} cells of column 'at' are no dates and count as missing"
+    assert [str(one.message) for one in said] == [f"{count}, such as {first!r}"]
+    assert not X.toarray().any()  # the mean of one
 
 
 @pytest.mark.parametrize("missing", ["NA", "NaT", "?", "null"])

@@ -23,8 +23,9 @@ from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.datasets import TableColumns, TableVectorizer, detect_format, read_any
 from labelweave.datasets.any_file import NUMBERED, refuse_unknown_options
 from labelweave.datasets.data_file import DataFileError
-from labelweave.datasets.table import in_order, labeled_frame, refuse_missing_numbers
-from labelweave.datasets.table_files import RawTable, parquet_part, parquet_parts, raw_tables, table_kind
+from labelweave.datasets.raw_table import RawTable
+from labelweave.datasets.table_files import parquet_part, parquet_parts, raw_tables, table_kind
+from labelweave.datasets.table_labels import in_order, table_labels
 from labelweave.datasets.table_reading import table_features
 from labelweave.foundation.arguments import checked
 from labelweave.foundation.array_types import Array
@@ -62,9 +63,8 @@ def files_of(given: Sequence[str]) -> list[str]:
         else:
             inside = sorted(glob(name)) if has_magic(name) and not path.exists() else [name]
         if not inside:
-            raise DataFileError(
-                name, None, "no files", "data files in a folder, or a pattern that matches files"
-            )
+            expected = "data files in a folder, or a pattern that matches files"
+            raise DataFileError(name, None, "no files", expected)
         found += inside
     return found
 
@@ -197,10 +197,10 @@ def _looked_at(
     part: FilePart, columns: TableColumns, vectorizer: TableVectorizer
 ) -> tuple[TableCounts, list[str], dict[str, str]]:
     table = part.table()
-    data = labeled_frame(table, columns.resolved(table), (None, "error"))
-    refuse_missing_numbers(table, vectorizer)
-    names = [] if free_labels(data.Y).names is None else data.Y.words
-    return TableCounts.of(vectorizer, data.X), names, table.columns.decimal_marks(vectorizer.numeric)
+    table.columns.expect_decimal_marks(columns.decimal_marks)
+    Y = table_labels(table, columns.resolved(table), (None, "error"), set())
+    names = [] if free_labels(Y).names is None else Y.words
+    return TableCounts.of(vectorizer, table), names, table.columns.decimal_marks(vectorizer.numeric)
 
 
 def table_pairs(client: Client, parts: Sequence[FilePart], plan: TablePlan) -> list[Any]:
@@ -222,8 +222,8 @@ def _pairs(client: Client, read: Any, parts: Sequence[Any], *given: Any) -> list
 
 
 def _table_pair(part: FilePart, plan: TablePlan) -> tuple[Any, Any]:
-    known = plan.label_names, "error"
-    data = table_features(part.table(), plan.columns, plan.vectorizer, known)  # type: ignore[arg-type]
+    tables = [part.table()]
+    data = table_features(lambda: tables, plan.columns, plan.vectorizer, (plan.label_names, "error"))
     return data.X, data.Y
 
 
@@ -297,10 +297,9 @@ def names_in(
     client: Client, part: FilePart, format: str, options: dict[str, Any]
 ) -> tuple[list[str], Array | None]:
     """Return the label names of a file of another format, or numbers, and its feature names."""
-    ((labels, features),) = gathered(
-        client, [client.submit(_names_in, part.path, format, options, pure=False)]
-    )
-    return labels, features
+    asked = client.submit(_names_in, part.path, format, options, pure=False)
+    found: tuple[list[str], Array | None] = gathered(client, [asked])[0]
+    return found
 
 
 @returning_refusals

@@ -23,8 +23,8 @@ from labelweave.dask.client import innermost, unfitted
 from labelweave.dask.partitions import NO_ROWS
 from labelweave.dask.waiting import gathered, returning_refusals
 from labelweave.datasets import TableColumns, TableVectorizer
-from labelweave.datasets.table_cells import refuse_no_scale
-from labelweave.datasets.table_columns import kinds_of_frames, with_kinds
+from labelweave.datasets.table_columns import columns_of_frame
+from labelweave.datasets.table_vectorizer import refuse_no_scale
 from labelweave.datasets.vector_files import DenseBlock
 from labelweave.estimators import TableModel
 from labelweave.estimators.table_model import frame_of
@@ -36,8 +36,7 @@ _ENOUGH = 1000  # rows to infer the kinds of columns from
 class TableCounts:
     """Counts over some rows of a table.
 
-    words: for each text column, the number of rows with each word.
-    values: of each categorical column.
+    words, values: for each text column, the number of rows with each word; of each categorical column.
     numbers: of numeric columns their count, mean, and sum of squared deviations.
     vectors: sums of each column of vectors.
     Shapes: numbers (3, n_numeric).
@@ -55,17 +54,17 @@ class TableCounts:
 
         Raises ValueError if a column is absent, or a number is missing or not numeric.
         """
-        frame = vectorizer._table(frame)
-        table = vectorizer._numbers(frame)
+        rows = vectorizer._table(frame)
+        table = vectorizer._numbers(rows)
         is_there = ~np.isnan(table)
         counts = is_there.sum(axis=0)
         with np.errstate(over="ignore", invalid="ignore"):  # refused by name at the end
             means = np.where(is_there, table, 0).sum(axis=0) / np.maximum(counts, 1)
             squares = np.where(is_there, np.square(table - means), 0).sum(axis=0)
         words, values, _ = vectorizer._nothing_seen()
-        vectorizer._see(frame, words, values)
+        vectorizer._see(rows, words, values)
         numbers = np.array([counts, means, squares], np.float64).reshape(3, -1)
-        return cls(len(frame), words, values, numbers, vectorizer._blocks(frame))
+        return cls(len(rows), words, values, numbers, vectorizer._blocks(rows))
 
     def __add__(self, other: TableCounts) -> TableCounts:
         (count, mean, squares), (more, its_mean, its_squares) = self.numbers, other.numbers
@@ -120,23 +119,25 @@ def fit_frames(
 
 def _guessed(client: Client, frames: Sequence[Any], columns: TableColumns) -> TableColumns:
     """Infer the kinds of columns from the first partitions with enough rows."""
-    first: list[Any] = []
-    n_rows = 0
+    first, n_rows = list[Any](), 0
     for frame in frames:
         first.append(frame)
         n_rows += gathered(client, client.compute([dask.delayed(len)(frame)]))[0]
         if n_rows >= _ENOUGH:
             break
-    kinds = gathered(client, client.compute([dask.delayed(_kinds)(first, columns)]))[0]
-    return with_kinds(columns, kinds, "X")
+    found: TableColumns = gathered(client, client.compute([dask.delayed(_columns)(first, columns)]))[0]
+    return found
 
 
 @returning_refusals
-def _kinds(frames: Sequence[Any], columns: TableColumns) -> dict[str, str]:
+def _columns(frames: Sequence[Any], columns: TableColumns) -> TableColumns:
+    import pandas as pd
+
     tables = [table for table in map(frame_of, frames) if len(table)]
     if not tables:
         raise ValueError(NO_ROWS)
-    return kinds_of_frames(tables, columns)
+    kept = dict.fromkeys(tables[0].select_dtypes("category"), "category")
+    return columns_of_frame(pd.concat(tables).astype(kept), columns)
 
 
 def _fitted(

@@ -14,10 +14,10 @@ from labelweave.datasets.svmlight import write_svmlight as write_svmlight
 from labelweave.datasets.synthetic import make_clique_toy as make_clique_toy
 from labelweave.datasets.synthetic import make_taxonomy as make_taxonomy
 from labelweave.datasets.synthetic import make_text_like as make_text_like
-from labelweave.datasets.table import iterate_table as iterate_table
-from labelweave.datasets.table import read_table_columns as read_table_columns
 from labelweave.datasets.table_columns import TableColumns as TableColumns
+from labelweave.datasets.table_reading import iterate_table as iterate_table
 from labelweave.datasets.table_reading import read_table as read_table
+from labelweave.datasets.table_reading import read_table_columns as read_table_columns
 from labelweave.datasets.table_vectorizer import TableVectorizer as TableVectorizer
 from labelweave.datasets.taxonomy_files import read_taxonomy as read_taxonomy
 from labelweave.datasets.xmc import read_xmc as read_xmc

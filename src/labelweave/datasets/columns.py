@@ -1,4 +1,4 @@
-"""Columns of a table: pyarrow arrays, which are parsed as a whole, or lists of Python objects.
+"""Cells of a column, a pyarrow array, which is parsed as a whole, or a list: texts, numbers and dates.
 
 In a CSV file with semicolons as delimiters, each column has its own decimal mark.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from labelweave.datasets.data_file import DataFileError, PathLike, finite_number
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.vectors import Refusal, are_number_lists
+from labelweave.foundation.vectors import are_vectors, vector_cells
 from labelweave.labels.label_names import as_text
 
 # in lower case; not "-", which means 0 in spreadsheets and official statistics
@@ -141,107 +141,7 @@ def _matches(column: Any, pattern: str) -> Array:
     return np.asarray(compute.match_substring_regex(column, pattern).fill_null(False).to_numpy())
 
 
-class Columns(Mapping[str, list[Any]]):
-    """The columns of a table by name, as lists; pyarrow arrays are converted on access.
-
-    given: lists of one length, or arrays that ``pyarrow.chunked_array`` made.
-    marks: the decimal marks per column, where numbers may be written as 1.234,5 and not as 1,234.5.
-    """
-
-    def __init__(self, given: Mapping[str, Any], marks: DecimalMarks | None = None) -> None:
-        self._given, self._marks = dict(given), marks
-        self._lists = {name: column for name, column in given.items() if isinstance(column, list)}
-        self._numbers: dict[str, npt.NDArray[np.float64] | None] = {}
-
-    def __getitem__(self, name: str) -> list[Any]:
-        if name not in self._lists:
-            self._lists[name] = as_list(self.given(name))
-        return self._lists[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._given)
-
-    def __len__(self) -> int:
-        return len(self._given)
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._given or part_of_date(str(name), self._given) is not None
-
-    def with_column(self, name: str, column: Any) -> Columns:
-        return Columns(self._given | {name: column}, self._marks)
-
-    @property
-    def n_rows(self) -> int:
-        return len(next(iter(self._given.values()), ()))
-
-    def given(self, name: str) -> Any:
-        """Return a column as an array if it has text or lists of text, or was read as one; else as a list."""
-        part = part_of_date(name, self._given)
-        if part is not None:
-            return parts_of_dates(self[part[0]], part[1])
-        self._given[name] = as_array(self._given[name])
-        return self._given[name]
-
-    def plain(self, name: str) -> Any:
-        """Return a column as an array if it has text, numbers, booleans or vectors; else as a list."""
-        column = self.given(name)
-        return column if is_plain(column) or are_number_lists(column) else self[name]
-
-    def expect_decimal_marks(self, marks: Mapping[str, str]) -> None:
-        """Set the decimal mark, a point or a comma, of columns whose numbers do not show theirs."""
-        if self._marks is not None:
-            self._marks.expect(marks)
-
-    def decimal_marks(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the decimal marks that were detected in numeric columns."""
-        return {} if self._marks is None else self._marks.found(names)
-
-    def numbers(self, name: str) -> npt.NDArray[np.float64] | None:
-        """Parse a column as :func:`numbers` does, and also numbers such as 1,234.5 and 50 %."""
-        if name not in self._numbers:
-            column = self.plain(name)
-            has_commas = self._marks is not None and self._marks.usual == "," and is_text(column)
-            found = None if has_commas and has_any(column, "[.,]") else numbers(column)
-            if found is None and not _begins_with_word(column):
-                found = numbers(self.unformatted(name))
-            self._numbers[name] = found
-            if self._marks is not None and self._numbers[name] is not None:
-                self._marks.warn(name)
-        return self._numbers[name]
-
-    def all_numbers(self, name: str, refusal: Refusal) -> npt.NDArray[np.float64]:
-        """Parse a column as numbers, NaN where a cell is missing.
-
-        refusal: makes the error to raise from the row, what was found there and what is expected.
-        """
-        found = self.numbers(name)
-        if found is not None:
-            return found
-        bare, values = as_list(self.unformatted(name)), np.empty(self.n_rows)
-        for row, cell in enumerate(self[name]):
-            try:
-                values[row] = number_or_truth(bare[row])
-            except ValueError as error:
-                raise refusal(row, repr(str(cell)[:40]), str(error)) from None
-        return values
-
-    def unformatted(self, name: str, most: int | None = None) -> Any:
-        """Return a column with 1,234.5, 50 % and $3 as 1234.5, 50 and 3, if it is text.
-
-        most: the number of leading cells to return.
-        """
-        column = self.plain(name)[:most]
-        if isinstance(column, list):
-            texts = as_array([cell if isinstance(cell, str) else None for cell in column])
-            bare = as_list(_unformatted(texts, ".", ",")) if is_text(texts) else [None] * len(column)
-            return [cell if text is None else text for cell, text in zip(column, bare, strict=True)]
-        if not is_text(column):
-            return column
-        has_points = self._marks is None or self._marks.are_points(name, column)
-        return _unformatted(column, *(".," if has_points else ",."))
-
-
-def _unformatted(column: Any, point: str, comma: str) -> Any:
+def without_signs(column: Any, point: str, comma: str) -> Any:
     """Remove currency signs, percent signs and thousands separators from numbers."""
     from pyarrow import compute
 
@@ -251,10 +151,10 @@ def _unformatted(column: Any, point: str, comma: str) -> Any:
     return compute.if_else(is_number, compute.replace_substring(bare, point, "."), column)
 
 
-def _begins_with_word(column: Any) -> bool:
+def begins_with_word(column: Any) -> bool:
     """Return whether the first cell is no number with either decimal mark."""
     marks = (".,", ",.") if is_text(column) else ()
-    return bool(marks) and all(numbers(_unformatted(column[:1], *pair)) is None for pair in marks)
+    return bool(marks) and all(numbers(without_signs(column[:1], *pair)) is None for pair in marks)
 
 
 def is_missing(cell: Any) -> bool:
@@ -271,14 +171,17 @@ def part_of_date(name: str, columns: Container[str]) -> tuple[str, str] | None:
     return (found[1], found[2]) if found is not None and found[1] in columns else None
 
 
-def parts_of_dates(cells: Sequence[Any], part: str) -> list[float]:
-    """Return the year, month, day, weekday (Monday is 0) or hour of dates, NaN where missing."""
+def dates_in(name: str, cells: Sequence[Any], order: str) -> Any:
+    """Parse the dates of a column, NaT where missing; warn about cells that are no dates, as 2024-02-31."""
     import pandas as pd
 
-    part, _, order = part.partition(", ")
     texts = [_as_iso(cell, order) if cell not in (None, "") else None for cell in cells]
     times = pd.to_datetime(pd.Series(texts, dtype=object), errors="coerce", format="ISO8601", utc=True)
-    return [*getattr(times.dt, DATE_PARTS[part]).astype(float)]
+    wrong = [row for row in np.flatnonzero(times.isna()).tolist() if not says_missing(text_of(cells[row]))]
+    if wrong:
+        said = f"{len(wrong)} of {len(cells)} cells of column {name!r} are no dates and count as missing"
+        warnings.warn(f"{said}, such as {str(cells[wrong[0]])[:40]!r}", UserWarning, stacklevel=2)
+    return times.dt
 
 
 def date_order(cells: Any) -> str | None:
@@ -374,13 +277,31 @@ def as_array(column: Any) -> Any:
         return column
 
 
-def text_column(cells: Sequence[str | None]) -> Any:
-    """Make a text column; a list if pyarrow, which files of predictions do not need, is not installed."""
+class Texts(list[str]):
+    """The cells of a column of pandas, if all are text."""
+
+
+def of_pandas(column: Any) -> Any:
+    """Convert numbers to an array, and others to a list, with None where a cell is missing."""
+    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "biuf":
+        values = column.to_numpy(np.float64 if column.dtype.kind == "f" else None)
+        return text_column(values, None)
+    cells: list[Any] = column.to_numpy(object).tolist()
+    if {*map(type, cells)} == {str}:
+        return Texts(cells)
+    if are_vectors(column):
+        return [*vector_cells(column)]
+    cells = column.astype(object).where(column.notna(), None).tolist()
+    return [cell.tolist() if getattr(cell, "ndim", 0) else cell for cell in cells]
+
+
+def text_column(cells: Any, kind: str | None = "string") -> Any:
+    """Make an array; a list if pyarrow, which files of predictions do not need, is not installed."""
     try:
         from pyarrow import array, chunked_array
     except ImportError:
         return list(cells)
-    made = array(cells, "string")
+    made = array(cells, kind)
     return made if hasattr(made, "chunks") else chunked_array([made])  # several chunks above 2 GB
 
 

@@ -12,15 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from labelweave.datasets.columns import (
-    Columns,
-    as_list,
-    filled,
-    is_text,
-    number_or_none,
-    says_missing,
-    text_of,
-)
+from labelweave.datasets.columns import as_list, filled, is_text, number_or_none, says_missing, text_of
 from labelweave.datasets.data_file import (
     DataFileError,
     PathLike,
@@ -214,9 +206,9 @@ def usual_batches(path: PathLike, form: CsvForm, width: int) -> Generator[list[A
     return None
 
 
-def warn_of_header(path: PathLike, columns: Columns) -> None:
+def warn_of_header(path: PathLike, columns: Mapping[str, Any]) -> None:
     """Warn if the first line may be a row, or the second line too may belong to a header."""
-    some = {name: columns.plain(name)[:_GLANCE] for name in columns}
+    some = {name: column[:_GLANCE] for name, column in columns.items()}
     some = {name: as_list(one) if is_text(one) else [*map(text_of, one)] for name, one in some.items()}
     names = sorted(some, key=lambda name: number_or_none(some[name][0]) is None)  # of numbers, which decide
     _warn_of_no_header(path, {name: some[name] for name in names})

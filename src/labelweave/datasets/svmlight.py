@@ -7,6 +7,7 @@ rows.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -22,6 +23,7 @@ from labelweave.foundation.arguments import ParameterMessage, checked
 from labelweave.labels import LabelMatrix
 
 _LONGEST_INDEX = 100
+_QUERY = re.compile(rb"(?m:^)[^\n#]*?[ \t]qid:")  # of ranking, before the features
 _SIGNS = ("-1", "1")  # of binary classification
 
 
@@ -64,11 +66,15 @@ def read_svmlight(
     from sklearn.datasets import load_svmlight_file
 
     # scikit-learn silently accepts a file that is no text or is truncated
-    last_line, is_plain = 0, True
+    last_line, n_queries, is_plain = 0, 0, True
     for _, block in data_file.read_blocks(path):
         last_line += block.count(b"\n")
+        n_queries += len(_QUERY.findall(block)) if b"qid:" in block else 0
         is_plain &= b"_" not in block
     data_file.refuse_open_end(path, last_line + 1)
+    if n_queries:
+        said = f"{path}: the query of a row (qid) is ignored, in {n_queries} rows"
+        warnings.warn(f"{said}; for groups of rows use a table", UserWarning, stacklevel=2)
     try:
         with data_file.opened(path) as stream:
             X, targets = load_svmlight_file(stream, multilabel=True, zero_based=True, dtype=np.float64)
@@ -125,7 +131,7 @@ def _locate_fault(path: PathLike, n_features: int | None, n_labels: int | None, 
     labels = range(MOST_NUMBER if n_labels is None else n_labels)
     has_signs = has_others = False
     for number, line in data_file.numbered_lines(path):
-        words = line.partition("#")[0].split()
+        words = [word for word in line.partition("#")[0].split() if not word.startswith("qid:")]
         if words and ":" not in words[0]:
             own = words.pop(0)
             if own in ("-1", "+1") and n_labels in (None, 2) and not has_others:

@@ -16,7 +16,6 @@ import numpy.typing as npt
 
 from labelweave.datasets.columns import (
     DATE_PARTS,
-    Columns,
     as_list,
     date_order,
     filled,
@@ -28,9 +27,10 @@ from labelweave.datasets.columns import (
 )
 from labelweave.datasets.csv_files import ROW_INDEX, warn_of_header
 from labelweave.datasets.data_file import DataFileError, PathLike
-from labelweave.datasets.table_files import RawTable, table_kind
+from labelweave.datasets.raw_table import NESTED, RawTable
+from labelweave.datasets.table_files import table_kind
 from labelweave.foundation.arguments import ParameterError, ParameterMessage, checked
-from labelweave.foundation.vectors import are_vectors, vector_cells
+from labelweave.foundation.vectors import are_vectors
 from labelweave.labels.written_labels import signs_of
 
 _MOST_CATEGORIES = 50
@@ -45,7 +45,6 @@ _DECIMAL_COMMA = re.compile(r"\s*[-+]?\d+,\d+(?:[eE][-+]?\d+)?\s*", re.ASCII)
 _CODE = re.compile(r"[\w.:#-]{1,64}")
 _DIGIT, _WORD = re.compile(r"\d"), re.compile(r"\w\w")
 _MOST_LISTED = 20
-_NESTED = (list, dict, bytes)
 KINDS = ("text", "categorical", "numeric", "vectors")
 """The kinds of columns that features are made of."""
 
@@ -149,9 +148,19 @@ class TableColumns:
                 yield role, name
 
     @property
+    def kinds(self) -> dict[str, Any]:
+        """The feature columns of each kind: text, categorical, numeric and vectors."""
+        return {kind: getattr(self, kind) for kind in KINDS}
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The feature columns of all kinds."""
+        return tuple(name for names in self.kinds.values() for name in names or ())
+
+    @property
     def are_resolved(self) -> bool:
         """Whether the feature columns are specified, so that no cell need be inspected."""
-        return any(getattr(self, kind) is not None for kind in KINDS)
+        return any(names is not None for names in self.kinds.values())
 
     def resolved(self, table: RawTable) -> TableColumns:
         """Check the columns against a table, and infer the kinds of columns if none is specified.
@@ -180,7 +189,8 @@ def resolved_in(
     """Resolve columns from blocks of rows; the block with the most cells of a column sets its kind."""
     names = list(dict.fromkeys(name for table in tables() for name in table.columns))
     if not columns.no_header and table_kind(path) in ("csv", "tsv"):
-        warn_of_header(path, next(iter(tables())).columns)
+        first = next(iter(tables())).columns
+        warn_of_header(path, {name: first.plain(name) for name in first})
     columns = with_label_columns(columns, names)
     refuse_absent(columns, names, path)
     if columns.are_resolved:
@@ -203,12 +213,12 @@ def _kinds_of_others(columns: TableColumns, tables: Iterable[RawTable]) -> dict[
     named = {name for _, name in columns.named()}
     kinds, most = dict[str, str](), dict[str, int]()
     for table in tables:
-        table.columns.expect_decimal_marks(columns.decimal_marks or {})
+        table.columns.expect_decimal_marks(columns.decimal_marks)
         for name in (name for name in table.columns if name not in named):
             cells = table.columns.plain(name)
             count = len(filled(cells))
             if count > most.get(name, -1):
-                kinds[name] = "vectors" if are_vectors(cells) else kind_of(table, name)
+                kinds[name] = kind_of(table, name)
                 most[name] = count
     return kinds
 
@@ -260,52 +270,17 @@ def with_kinds(columns: TableColumns, kinds: Mapping[str, str], path: PathLike) 
 
 def columns_of_frame(frame: Any, columns: TableColumns) -> TableColumns:
     """Infer the kinds of the columns of a pandas frame, as for a table read from a file."""
-    kinds = kinds_of_frames([frame], columns)
-    return columns if columns.are_resolved else with_kinds(columns, kinds, "X")
-
-
-def kinds_of_frames(frames: Sequence[Any], columns: TableColumns) -> dict[str, str]:
-    """Infer the kinds of columns from all rows of pandas frames; see :func:`columns_of_frame`."""
-    parts = [_cells(frame, columns) for frame in frames]
-    cells = {name: [cell for part in parts for cell in part.get(name, ())] for name in parts[0]}
-    refuse_absent(columns, cells, "X")
-    others = [] if columns.are_resolved else [RawTable("X", Columns(cells), None, 0)]
-    kinds = _kinds_of_others(columns, others)
-    for name, kind in kinds.items():
-        if kind in ("text", "numeric") and str(frames[0][name].dtype) == "category":
-            kinds[name] = "categorical"
-    return kinds
-
-
-def _cells(frame: Any, columns: TableColumns) -> dict[str, list[Any]]:
-    import pandas as pd
-
-    refuse_repeated(frame, frame.columns)
-    named = {name for _, name in columns.named()}
-    cells: dict[str, list[Any]] = {}
-    for name in frame.columns:
-        if not isinstance(name, str):
-            raise ValueError(f"X has a column {name!r} whose name is not text; rename it to {str(name)!r}.")
-        column = frame[name]
-        if are_vectors(column):
-            cells[name] = list(vector_cells(column))
-            continue
-        if name not in named and column.dtype.kind == "m":
-            raise ValueError(
-                f"X has times in column {name!r}, which cannot be features; convert them to numbers or text, "
-                "or name it in drop."
-            )
-        kept = column.astype(str) if isinstance(column.dtype, pd.CategoricalDtype) else column
-        present = kept.astype(object).where(column.notna(), None).tolist()
-        cells[name] = [[cell] if getattr(cell, "ndim", 0) else cell for cell in present]  # arrays are no text
-    return cells
-
-
-def refuse_repeated(frame: Any, names: Iterable[Any]) -> None:
-    twice = set(frame.columns[frame.columns.duplicated()])
-    found = next((name for name in names if name in twice), None)
-    if found is not None:
-        raise ValueError(f"X has two columns named {found!r}; rename one.")
+    table = RawTable.of_frame(frame)
+    other = next((name for name in table.columns if not isinstance(name, str)), None)
+    if other is not None:
+        raise ValueError(f"X has a column {other!r} whose name is not text; rename it to {str(other)!r}.")
+    refuse_absent(columns, table.columns, table.path)
+    if columns.are_resolved:
+        return columns
+    kinds = _kinds_of_others(columns, [table])
+    has_type = {name for name, kind in frame.dtypes.items() if str(kind) == "category"}
+    kinds |= {name: "categorical" for name in has_type if kinds.get(name) in ("text", "numeric")}
+    return with_kinds(columns, kinds, table.path)
 
 
 def listed_columns(absent: str, columns: Iterable[str]) -> str:
@@ -339,10 +314,11 @@ def _matching(given: str, places: dict[str, int]) -> list[str]:
 
 
 def kind_of(table: RawTable, name: str) -> str:
-    """Infer the kind of a column: numbers, few repeated values, an identifier, or text."""
-    cells = filled(table.columns.plain(name))
-    if _ROW_INDEX.fullmatch(name) or not len(cells):
-        return "identifier" if _ROW_INDEX.fullmatch(name) else "empty"
+    """Infer the kind of a column: vectors, numbers, few repeated values, an identifier, or text."""
+    column = table.columns.plain(name)
+    cells, is_index = filled(column), _ROW_INDEX.fullmatch(name) is not None
+    if is_index or not len(cells) or are_vectors(column):
+        return "identifier" if is_index else "vectors" if len(cells) else "empty"
     found = table.columns.numbers(name)
     values = _numbers_in(cells) if found is None else found
     if values is not None:
@@ -360,9 +336,9 @@ def kind_of(table: RawTable, name: str) -> str:
         warnings.warn(said, UserWarning, stacklevel=2)
     if not is_text(cells):
         wanted = "text or a number; name the column in `text` if it lists words, or in `drop`"
-        refuse_nested(table, name, ParameterMessage(wanted), (list,))
+        table.refuse_nested(name, ParameterMessage(wanted), (list,))
         wanted = ParameterMessage("text or a number; name the column in `drop`")
-        refuse_nested(table, name, wanted, (*_NESTED, time, timedelta))
+        table.refuse_nested(name, wanted, (*NESTED, time, timedelta))
     if _are_identifiers(name, cells, None, len(table)):
         return "identifier"
     if all(_DECIMAL_COMMA.fullmatch(str(cell)) for cell in as_list(cells[:_GLANCE])):
@@ -400,13 +376,6 @@ def _warn_of_numbers(table: RawTable, name: str) -> None:
         "or name it in `text` or `categorical`"
     )
     warnings.warn(table.error(strange[0], name, found, expected).args[0], UserWarning, stacklevel=2)
-
-
-def refuse_nested(table: RawTable, name: str, expected: str, kinds: tuple[type, ...] = _NESTED) -> None:
-    """Raise DataFileError if a cell of a column is a list, an object or bytes, or of the given kinds."""
-    for row, cell in enumerate(table.columns[name]):
-        if isinstance(cell, kinds):
-            raise table.error(row, name, f"a {type(cell).__name__}", expected)
 
 
 def _numbers_in(cells: Any) -> npt.NDArray[np.float64] | None:

@@ -8,8 +8,7 @@ import sys
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import chain, islice
 from operator import itemgetter
@@ -19,7 +18,6 @@ from typing import Any
 from labelweave.datasets import csv_files, data_file
 from labelweave.datasets.arff_table import written_columns
 from labelweave.datasets.columns import (
-    Columns,
     DecimalMarks,
     as_list,
     is_plain,
@@ -29,7 +27,8 @@ from labelweave.datasets.columns import (
 )
 from labelweave.datasets.csv_files import CsvForm, CsvRecord
 from labelweave.datasets.data_file import DataFileError, PathLike
-from labelweave.datasets.vector_files import TableWithVectors
+from labelweave.datasets.raw_table import Columns, RawTable
+from labelweave.datasets.vector_files import TableWithVectors, is_vector_file
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.vectors import are_number_lists
 
@@ -51,28 +50,6 @@ _MOST_REPEATED = 1000  # largest ratio of cells to bytes of a Parquet file
 Reader = Callable[[PathLike], Iterator[tuple[int, dict[str, Any]]]]
 
 
-@dataclass(frozen=True)
-class RawTable:
-    """Some rows of a table, with cells as in the file.
-
-    line_of: maps the number of a row in the file to its line; None if the file has no lines.
-    first_row: the number of the first row, from zero.
-    """
-
-    path: PathLike
-    columns: Columns
-    line_of: Callable[[int], int] | None
-    first_row: int
-
-    def __len__(self) -> int:
-        return self.columns.n_rows
-
-    def error(self, row: int, column: str, found: str, expected: str) -> DataFileError:
-        row += self.first_row
-        place = f"{found} in column {column!r} of row {row}"
-        return DataFileError(self.path, None if self.line_of is None else self.line_of(row), place, expected)
-
-
 def named_kind(path: PathLike) -> str | None:
     """Return the kind of a table file by its name, ignoring ``.gz``; None if the name does not show it."""
     name = Path(path).name.lower()
@@ -83,8 +60,8 @@ def named_kind(path: PathLike) -> str | None:
 def table_kind(path: PathLike) -> str | None:
     """Return the kind of a table file by its content, or else by its name."""
     suffix, named = Path(Path(path).name.lower().removesuffix(".gz")).suffix, named_kind(path)
-    if suffix == ".arff":  # only on request
-        return "arff"
+    if suffix == ".arff" or is_vector_file(path):  # only on request
+        return "arff" if suffix == ".arff" else "vectors"
     if named == "parquet" or not Path(path).is_file():  # a pipe can be read only once
         return named
     is_usual = named in ("csv", "tsv") and _first_byte(path) not in (b"", b"{", b"[", b"_")
@@ -129,16 +106,10 @@ def written_as(path: PathLike) -> str:
 
 def parquet_parts(path: PathLike, megabytes: float) -> list[tuple[int, ...]]:
     """Split the row groups of a Parquet file into ranges of about this size, at least one group each."""
-    from pyarrow import ArrowException, parquet
-
-    data_file.require_file(path)
-    try:
-        with parquet.ParquetFile(path) as file:
-            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
-            sizes = [1e-6 * group.total_byte_size for group in groups if group.num_rows]
-            kept = [number for number, group in enumerate(groups) if group.num_rows]
-    except (ArrowException, OSError) as error:
-        raise _damaged(path, error) from None
+    with _parquet(path) as file:
+        groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+        sizes = [1e-6 * group.total_byte_size for group in groups if group.num_rows]
+        kept = [number for number, group in enumerate(groups) if group.num_rows]
     parts: list[list[int]] = []
     size = 0.0
     for number, own in zip(kept, sizes, strict=True):
@@ -163,20 +134,22 @@ def raw_tables(path: PathLike, chunk_rows: int | None = None, no_header: bool = 
     kind = table_kind(path) or "csv"
     if chunk_rows is not None and chunk_rows < 1:
         raise ValueError(f"chunk_rows is {chunk_rows}; it must be at least 1.")
-    if kind == "parquet":
+    if isinstance(path, TableWithVectors) and path.is_alone:
+        tables = path.alone(chunk_rows)
+    elif kind == "parquet":
         tables = _parquet_tables(path, chunk_rows)
     elif kind == "arff":
         columns, numbers = written_columns(path)
-        tables = iter([RawTable(path, Columns(columns), numbers.__getitem__, 0)])
+        tables = iter([RawTable(path, Columns(columns), numbers.__getitem__)])
     elif kind in ("json", "fasttext"):
         tables = _object_tables(path, _json_rows if kind == "json" else _fasttext_rows, chunk_rows)
     else:
         tables = _csv_tables(path, kind, chunk_rows, no_header)
-    tables = path.joined(tables) if isinstance(path, TableWithVectors) else tables
+    tables = path.joined(tables) if isinstance(path, TableWithVectors) and not path.is_alone else tables
     first = next(tables, None)
     if first is None:
-        is_said = kind in ("csv", "tsv") and not no_header
-        hint = "; if the first line is one, pass `no_header=True`" if is_said else ""
+        has_header = kind in ("csv", "tsv") and not no_header
+        hint = "; if the first line is one, pass `no_header=True`" if has_header else ""
         raise DataFileError(path, None, "no rows", ParameterMessage(f"at least one row{hint}"))
     yield first
     yield from tables
@@ -427,37 +400,40 @@ def _unescaped(cell: str) -> str:
     return cell[1:] if is_escaped else cell
 
 
-def _parquet_tables(
-    path: PathLike, chunk_rows: int | None, groups: Sequence[int] | None = None
-) -> Iterator[RawTable]:
+@contextmanager
+def _parquet(path: PathLike) -> Iterator[Any]:
+    """Open a Parquet file; raise DataFileError if it is damaged."""
     try:
         from pyarrow import ArrowException, parquet
     except ImportError:
         raise ImportError("Parquet files need pyarrow: install labelweave[app].") from None
     data_file.require_file(path)
-    if not (size := Path(path).stat().st_size):
+    if not Path(path).stat().st_size:
         raise DataFileError(path, None, "an empty file", "a Parquet file")
     try:
         with parquet.ParquetFile(path) as file:
-            first_row, n_rows, names = 0, file.metadata.num_rows, file.schema_arrow.names
-            if n_rows * len(names) > max(_MOST_REPEATED * size, _FEW_CELLS):
-                found = f"{n_rows} rows in {size} bytes"
-                raise DataFileError(path, None, found, "rows that the file can hold")
-            _check_header(path, None, names)
-            if groups is not None:
-                rows_before = [file.metadata.row_group(number).num_rows for number in range(groups[0])]
-                first_row = sum(rows_before)
-            for batch in file.iter_batches(batch_size=chunk_rows or max(1, n_rows), row_groups=groups):
-                columns = dict(zip(names, map(_parquet_column, batch.columns), strict=True))
-                yield RawTable(path, Columns(columns), None, first_row)
-                first_row += batch.num_rows
+            yield file
     except (ArrowException, OSError, UnicodeDecodeError, OverflowError) as error:
-        raise _damaged(path, error) from None
+        reason = str(error).partition("\n")[0]
+        raise DataFileError(path, None, f"a damaged Parquet file ({reason})", "a whole one") from None
 
 
-def _damaged(path: PathLike, error: Exception) -> DataFileError:
-    reason = str(error).partition("\n")[0]
-    return DataFileError(path, None, f"a damaged Parquet file ({reason})", "a whole one")
+def _parquet_tables(
+    path: PathLike, chunk_rows: int | None, groups: Sequence[int] | None = None
+) -> Iterator[RawTable]:
+    with _parquet(path) as file:
+        first_row, n_rows, names = 0, file.metadata.num_rows, file.schema_arrow.names
+        if n_rows * len(names) > max(_MOST_REPEATED * (size := Path(path).stat().st_size), _FEW_CELLS):
+            found = f"{n_rows} rows in {size} bytes"
+            raise DataFileError(path, None, found, "rows that the file can hold")
+        _check_header(path, None, names)
+        if groups is not None:
+            rows_before = [file.metadata.row_group(number).num_rows for number in range(groups[0])]
+            first_row = sum(rows_before)
+        for batch in file.iter_batches(batch_size=chunk_rows or max(1, n_rows), row_groups=groups):
+            columns = dict(zip(names, map(_parquet_column, batch.columns), strict=True))
+            yield RawTable(path, Columns(columns), None, first_row)
+            first_row += batch.num_rows
 
 
 def _parquet_column(column: Any) -> Any:

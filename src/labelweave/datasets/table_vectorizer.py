@@ -1,4 +1,4 @@
-"""Convert the columns of a table to one feature matrix, sparse unless all are vectors and numbers.
+"""Convert the columns of a table to one feature matrix, sparse unless most are vectors.
 
 scikit-learn converts each; the fitted state is plain data and arrays, for model files without pickle.
 """
@@ -6,8 +6,10 @@ scikit-learn converts each; the fitted state is plain data and arrays, for model
 from __future__ import annotations
 
 import inspect
+import re
+import warnings
 from collections import Counter
-from collections.abc import Iterable, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from functools import cached_property
 from typing import Any, Literal, Self
 
@@ -19,17 +21,16 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
-from labelweave.datasets import table_cells, text_encoders
-from labelweave.datasets.columns import part_of_date, parts_of_dates
-from labelweave.datasets.csr_parts import with_narrow_indices
-from labelweave.datasets.table_columns import KINDS, column_names, listed_columns, refuse_repeated
+from labelweave.datasets import text_encoders
+from labelweave.datasets.columns import as_list
+from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
+from labelweave.datasets.raw_table import RawTable
+from labelweave.datasets.table_columns import KINDS, column_names, listed_columns
 from labelweave.datasets.text_encoders import KeepsEncoder, KnownEncoder, TextParts
 from labelweave.datasets.vector_files import DenseBlock
 from labelweave.features.feature_matrix import LARGEST_FEATURE
-from labelweave.foundation.arguments import ParameterError, checked
+from labelweave.foundation.arguments import ParameterError, ParameterMessage, checked
 from labelweave.foundation.array_types import Array
-from labelweave.foundation.frames import as_pandas
-from labelweave.foundation.vectors import stacked
 from labelweave.model_files.schema import FLAG, TEXT, Items, Named, Number, Numbers, OneOf, Optional, count
 from labelweave.model_files.storable import storable
 
@@ -47,14 +48,15 @@ def _words_in(kept: npt.NDArray[np.uint8]) -> list[str]:
 
 
 _NAMES = Items(TEXT, least=1)
+_WHOLE_NUMBER = re.compile(r"-?\d+(\.0)?", re.ASCII)
+_FEWEST_STRANGE = 10  # rows without a known value, too many to be chance
 _NO_WORDS = "it has no words; name it in `categorical` or `drop`"
 
 
 @storable(
     "TableVectorizer",
     {
-        **{kind: Items(TEXT, kind) for kind in ("text", "categorical", "numeric")},
-        "vectors": Optional(Items(TEXT, "vectors")),
+        **{kind: Items(TEXT, kind) for kind in KINDS},
         "ngram_range": Items(count(least=1), "2"),
         "min_df": Number(0),
         "sublinear_tf": FLAG,
@@ -64,18 +66,15 @@ _NO_WORDS = "it has no words; name it in `categorical` or `drop`"
         "categories": Items(_NAMES, "categorical"),
         "means": Numbers("numeric"),
         "scales": Numbers("numeric", least=1e-100),
-        "vector_means": Optional(Items(Numbers("_"), "vectors")),
-        "decimal_marks": Optional(Named(OneOf((".", ",")))),
-        "encoder_weight": Optional(Number(0, text_encoders.LARGEST_WEIGHT)),
+        "vector_means": Items(Numbers("_"), "vectors"),
+        "decimal_marks": Named(OneOf((".", ","))),
+        "encoder_weight": Number(0, text_encoders.LARGEST_WEIGHT),
         "known_encoder": Optional(text_encoders.KNOWN_ENCODER),
     },
     {
-        "vectors have a mean for each number": lambda state: (
-            ("vectors" in state) == ("vector_means" in state)
-        ),
         "words and values of a column are distinct, and words have a weight each": _has_own_words,
         "an encoder has texts and a weight": lambda state: (
-            "known_encoder" not in state or bool(state["text"] and state.get("encoder_weight"))
+            "known_encoder" not in state or bool(state["text"] and state["encoder_weight"])
         ),
         "ngram_range rises": lambda state: state["ngram_range"][0] <= state["ngram_range"][1],
     },
@@ -165,6 +164,11 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         )
 
     @property
+    def kinds(self) -> dict[str, Any]:
+        """The columns of each kind: text, categorical, numeric and vectors."""
+        return {kind: getattr(self, kind) for kind in KINDS}
+
+    @property
     def column_names(self) -> tuple[str, ...]:
         """The columns used for features."""
         return (*self.text, *self.categorical, *self.numeric, *self.vectors)
@@ -178,8 +182,9 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
 
     @property
     def makes_dense(self) -> bool:
-        """Whether the features are a dense array."""
-        return bool(self.vectors) and not (self.text or self.categorical)
+        """Whether the features are a dense array: vectors, and no more values of categories than numbers."""
+        n_values, n_numbers = (sum(map(len, found)) for found in (self.categories_, self.vector_blocks_))
+        return bool(self.vectors) and not self.text and n_values <= n_numbers
 
     @property
     def is_fitted(self) -> bool:
@@ -219,34 +224,34 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         words, values, n_rows = self._nothing_seen()
         numbers, nothing = [np.empty((0, len(self.numeric)))], np.empty((0, 0))
         blocks = [DenseBlock.of(name, nothing) for name in self.vectors]
-        for frame in map(self._table, frames):
-            n_rows += len(frame)
-            self._see(frame, words, values)
-            numbers.append(self._numbers(frame))
-            blocks = [block + more for block, more in zip(blocks, self._blocks(frame), strict=True)]
-        table = np.concatenate(numbers)
+        for table in map(self._table, frames):
+            n_rows += len(table)
+            self._see(table, words, values)
+            numbers.append(self._numbers(table))
+            blocks = [block + more for block, more in zip(blocks, self._blocks(table), strict=True)]
+        if not self.numeric:
+            return self._keep(words, values, n_rows, np.zeros(0), np.ones(0), blocks)
+        found = np.concatenate(numbers)
         with np.errstate(over="ignore", invalid="ignore"):
-            scaler = StandardScaler().fit(table) if self.numeric else None  # it ignores NaN
-        if scaler is not None:
-            table_cells.refuse_no_scale(self.numeric, (~np.isnan(table)).sum(axis=0), scaler.var_)
-        means, scales = (np.zeros(0), np.ones(0)) if scaler is None else (scaler.mean_, scaler.scale_)
-        return self._keep(words, values, n_rows, means, scales, blocks)
+            scaler = StandardScaler().fit(found)  # it ignores NaN
+        refuse_no_scale(self.numeric, (~np.isnan(found)).sum(axis=0), scaler.var_)
+        return self._keep(words, values, n_rows, scaler.mean_, scaler.scale_, blocks)
 
     def _nothing_seen(self) -> tuple[list[Counter[str]], list[set[str]], int]:
         """Return empty counts: rows per word of each text column, values of categories, rows."""
         return [Counter() for _ in self.text], [set() for _ in self.categorical], 0
 
-    def _see(self, frame: Any, words: list[Counter[str]], values: list[set[str]]) -> None:
+    def _see(self, table: RawTable, words: list[Counter[str]], values: list[set[str]]) -> None:
         words_of = self._text_vectorizer().build_analyzer()
         for name, counts in zip(self.text, words, strict=True):
-            for cell in table_cells.cells_of(frame, name):
+            for cell in as_list(table.texts(name, joins=True)):
                 counts.update(set(words_of(cell)))
         for name, seen in zip(self.categorical, values, strict=True):
-            seen.update(table_cells.cells_of(frame, name))
+            seen.update(as_list(table.texts(name, joins=False)))
 
-    def _blocks(self, frame: Any) -> list[DenseBlock]:
+    def _blocks(self, table: RawTable) -> list[DenseBlock]:
         """Sum the vectors of some rows."""
-        return [DenseBlock.of(name, self._vectors(frame, name)) for name in self.vectors]
+        return [DenseBlock.of(name, self._vectors(table, name)) for name in self.vectors]
 
     def _keep(
         self, words: list[Counter[str]], values: list[set[str]], n_rows: int, means: Any, scales: Any,
@@ -282,8 +287,9 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         Returns
         -------
         csr_array of float64 or ndarray, shape (n, d)
-            The features: text, then categories, numbers, vectors.  Without text and categories, vectors make
-            them dense, in float32 if all vectors are.
+            The features: text, then categories, numbers, vectors.  Vectors make them dense, without text and
+            with at most as many values of categories as numbers in vectors; in float32 if all vectors are
+            and no column is numeric.
 
         Raises
         ------
@@ -291,23 +297,22 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
             If a column is absent, a number is missing or a vector has another length, naming row and column.
         """
         check_is_fitted(self)
-        frame = self._table(frame)
-        dense = [self._scaled(frame)] if self.numeric else []
-        dense += [block.filled(self._vectors(frame, block.name, len(block))) for block in self.vector_blocks_]
-        if self.makes_dense:
-            return np.hstack(dense)
-        blocks = [
-            vectorizer.transform(table_cells.cells_of(frame, name))
-            for vectorizer, name in zip(self.text_vectorizers_, self.text, strict=True)
+        table = self._table(frame)
+        dense = [self._scaled(table)] if self.numeric else []
+        dense += [block.filled(self._vectors(table, block.name, len(block))) for block in self.vector_blocks_]
+        values = [
+            one_hot(name, as_list(table.texts(name, joins=False)), places)
+            for name, places in zip(self.categorical, self._category_places, strict=True)
         ]
-        for name, places in zip(self.categorical, self._category_places, strict=True):
-            blocks.append(table_cells.one_hot(table_cells.known_cells(frame, name, places), places))
-        blocks += map(sp.csr_array, dense)
-        blocks += self._encoded(frame)
+        if self.makes_dense:
+            return np.hstack([*(one.toarray() for one in values), *dense])
+        texts = [as_list(table.texts(name, joins=True)) for name in self.text]
+        words = [made.transform(cells) for made, cells in zip(self.text_vectorizers_, texts, strict=True)]
+        blocks = [*words, *values, *map(sp.csr_array, dense), *self._encoded(texts)]
         found = with_narrow_indices(sp.hstack(blocks, format="csr")).astype(np.float64)
         return found if self.encoder_ is None else self.text_parts.weighed(found, self.encoder_weight)
 
-    def _encoded(self, frame: Any) -> list[sp.csr_array]:
+    def _encoded(self, texts: list[list[str]]) -> list[sp.csr_array]:
         """Encode the text columns, if there is an encoder; raise an error if it is not that of the fit."""
         if self.encoder_ is None:
             return []
@@ -315,10 +320,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
             self.encoder_.refuse_another(self.encoder)
             self._agreed = self.encoder
         size = self.encoder_.size
-        return [
-            sp.csr_array(text_encoders.encoded(self.encoder, table_cells.cells_of(frame, name), size))
-            for name in self.text
-        ]
+        return [sp.csr_array(text_encoders.encoded(self.encoder, cells, size)) for cells in texts]
 
     @property
     def text_parts(self) -> TextParts:
@@ -364,7 +366,7 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
         """Return what a model file stores; see :meth:`labelweave.model_files.Storable.to_state`."""
         check_is_fitted(self)
         return {
-            **{name: list(getattr(self, name)) for name in (*KINDS, "ngram_range")},
+            **{name: list(names) for name, names in (self.kinds | {"ngram_range": self.ngram_range}).items()},
             **{name: getattr(self, name) for name in ("min_df", "sublinear_tf", "missing_numeric")},
             # a list of a million would not fit into the header of a file
             "words": [
@@ -385,13 +387,13 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
     def from_state(cls, state: dict[str, Any]) -> Self:
         """Restore the object; see :meth:`labelweave.model_files.Storable.from_state`."""
         made = cls(**{name: state[name] for name in inspect.signature(cls).parameters if name in state})
-        means = zip(made.vectors, state.get("vector_means", ()), strict=True)
+        means = zip(made.vectors, state["vector_means"], strict=True)
         made.vector_blocks_ = [DenseBlock(name, np.ones(found.shape), found) for name, found in means]
         made.text_vectorizers_ = [made._text_vectorizer(words) for words in map(_words_in, state["words"])]
         for vectorizer, idf in zip(made.text_vectorizers_, state["idf"], strict=True):
             vectorizer.idf_ = np.array(idf)
         made.categories_ = [list(values) for values in state["categories"]]
-        made.decimal_marks_ = dict(state.get("decimal_marks", {}))
+        made.decimal_marks_ = dict(state["decimal_marks"])
         known = state.get("known_encoder")
         made.encoder_ = None if known is None else KnownEncoder(**known)
         made.encoder, made._agreed = ("static" if known and known["name"] == "static" else None), None
@@ -422,56 +424,74 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
     def _category_places(self) -> list[dict[str, int]]:
         return [{value: place for place, value in enumerate(values)} for values in self.categories_]
 
-    def _scaled(self, frame: Any) -> npt.NDArray[np.float64]:
-        numbers = self._numbers(frame)
+    def _scaled(self, table: RawTable) -> npt.NDArray[np.float64]:
+        numbers = self._numbers(table)
         with np.errstate(over="ignore"):
             scaled: npt.NDArray[np.float64] = np.where(np.isnan(numbers), self.means_, numbers) - self.means_
             scaled /= self.scales_
         far = np.argwhere(np.abs(scaled) > LARGEST_FEATURE)
         if len(far):
             row, column = far[0]
-            raise ValueError(
-                f"Row {frame.index[row]}, column {self.numeric[column]!r} is {numbers[row, column]:g}, which "
-                f"is {abs(scaled[row, column]):.1g} standard deviations from the training mean, above "
-                f"{LARGEST_FEATURE:g}; fit to rows of the same scale."
-            )
+            apart = f"{abs(scaled[row, column]):.1g} standard deviations from the training mean"
+            found = f"{numbers[row, column]:g}, which is {apart}"
+            expected = f"at most {LARGEST_FEATURE:g} of them away; fit to rows of the same scale"
+            raise table.error(int(row), self.numeric[column], found, expected)
         return scaled
 
-    def _numbers(self, frame: Any) -> npt.NDArray[np.float64]:
-        numbers = np.empty((len(frame), len(self.numeric)))
+    def _numbers(self, table: RawTable) -> npt.NDArray[np.float64]:
+        numbers = np.empty((len(table), len(self.numeric)))
         for place, name in enumerate(self.numeric):
-            numbers[:, place] = table_cells.numbers_of_cells(frame, name)
-        self._refuse_missing(frame, numbers, self.numeric)
+            numbers[:, place] = table.numbers(name)
+            self._refuse_missing(table, name, numbers[:, [place]])
         return numbers
 
-    def _vectors(self, frame: Any, name: str, length: int | None = None) -> Array:
+    def _vectors(self, table: RawTable, name: str, length: int | None = None) -> Array:
         """Read a column of vectors (n, k), and check their length if it is known."""
-        vectors = stacked(frame[name], table_cells.refusal_of(frame, name), length)
-        self._refuse_missing(frame, vectors, [name] * vectors.shape[1])
+        vectors = table.vectors(name, length)
+        self._refuse_missing(table, name, vectors)
         return vectors
 
-    def _refuse_missing(self, frame: Any, numbers: Array, names: Sequence[str]) -> None:
-        """Raise an error for missing numbers (n, k) of columns, unless means are imputed."""
-        missing = np.isnan(numbers)
-        if self.missing_numeric == "error" and missing.any():
-            row, column = np.argwhere(missing)[0]
-            raise ParameterError(
-                f"Row {frame.index[row]}, column {names[column]!r} has no number; fill it in, or use "
-                "`missing_numeric='mean'`."
+    def _refuse_missing(self, table: RawTable, name: str, numbers: Array) -> None:
+        """Raise an error for missing numbers (n, k) of a column, unless means are imputed."""
+        if self.missing_numeric == "error" and (missing := np.isnan(numbers).any(axis=1)).any():
+            expected = ParameterMessage("a number; `missing_numeric='mean'` fills it in")
+            raise table.error(int(np.argmax(missing)), name, "no number", expected)
+
+    def _table(self, rows: Any) -> RawTable:
+        table = rows if isinstance(rows, RawTable) else RawTable.of_frame(rows)
+        absent = next((name for name in self.column_names if name not in table.columns), None)
+        if absent is not None:
+            has = listed_columns(str(absent), table.columns)
+            raise ValueError(f"The table has no column {absent!r}; use one of its columns{has}.")
+        return table
+
+
+def refuse_no_scale(names: Sequence[str], counts: Any, variances: Any) -> None:
+    """Raise an error for numeric columns without numbers, or whose variance overflows."""
+    for name, n_numbers, variance in zip(names, counts, variances, strict=True):
+        if not n_numbers:
+            raise ValueError(f"The numeric column {name!r} has no number in any row; leave it out.")
+        if not np.isfinite(variance):
+            raise ValueError(
+                f"The numeric column {name!r} has numbers so large that their variance overflows; change its "
+                "unit, or leave it out."
             )
 
-    def _table(self, frame: Any) -> Any:
-        if not hasattr(frame := as_pandas(frame), "columns"):
-            raise TypeError(f"X is of type {type(frame).__name__}; TableVectorizer needs a DataFrame.")
-        names = self.column_names
-        parts = {name: part_of_date(name, frame.columns) for name in self.numeric}
-        for name, part in parts.items():
-            if part is not None:
-                cells = frame[part[0]].astype(object).where(frame[part[0]].notna(), None).tolist()
-                frame = frame.assign(**{name: parts_of_dates(cells, part[1])})
-        absent = next((name for name in names if name not in frame.columns), None)
-        if absent is not None:
-            has = listed_columns(str(absent), frame.columns)
-            raise ValueError(f"The table has no column {absent!r}; use one of its columns{has}.")
-        refuse_repeated(frame, names)
-        return frame
+
+def one_hot(name: str, cells: list[str], places: Mapping[str, int]) -> sp.csr_array:
+    """One-hot encode the cells of a column; unknown values have no entry.  Warn if no cell is known."""
+    known = {cell: places.get(cell, places.get(_other_spelling(cell), -1)) for cell in set(cells)}
+    if len(cells) >= _FEWEST_STRANGE and max(known.values()) < 0:
+        said = f"none of {len(cells)} rows has a value of column {name!r} that occurs in training rows"
+        shown = f"here {min(known)[:40]!r}, in training {min(places)[:40]!r}"
+        warnings.warn(f"{said}, so the column has no effect: {shown}", UserWarning, stacklevel=2)
+    found = np.array([known[cell] for cell in cells], np.int64)
+    return ones_from_counts(found[found >= 0], found >= 0, len(places))
+
+
+def _other_spelling(text: str) -> str:
+    """Return 1.0 for 1 and 1 for 1.0: pandas writes integers as floats if one cell is missing."""
+    found = _WHOLE_NUMBER.fullmatch(text)
+    if found is None:
+        return text
+    return text.removesuffix(".0") if found[1] else f"{text}.0"

@@ -14,20 +14,18 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from safetensors import SafetensorError, deserialize, safe_open
 
 from labelweave.datasets.data_file import DataFileError, PathLike, require_file
+from labelweave.datasets.raw_table import Columns, RawTable
 from labelweave.foundation.arguments import ParameterMessage
 from labelweave.foundation.array_types import Array, Floats
 from labelweave.foundation.arrays import checked_csr
 from labelweave.labels.label_names import as_text
-
-if TYPE_CHECKING:
-    from labelweave.datasets.table_files import RawTable
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ def _bfloat16(path: PathLike, name: str) -> Array:
 
 @dataclass(frozen=True)
 class TableWithVectors(os.PathLike[str]):
-    """The path of a table, with a file of vectors as an additional column.
+    """The path of a table, with a file of vectors as an additional column, or of that file as a table.
 
     id: the column of row names, by which a file with names is joined; name: of the vector column.
     """
@@ -171,6 +169,18 @@ class TableWithVectors(os.PathLike[str]):
     def _file(self) -> tuple[Any, Array | None]:
         return read_vectors(self.vector_path)
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether the vectors, and the names of rows if the file has any, are the table."""
+        return self.path == self.vector_path
+
+    def alone(self, chunk_rows: int | None) -> Iterator[RawTable]:
+        vectors, ids = self._file
+        for first in range(0, len(vectors), chunk_rows or len(vectors)):
+            rows = slice(first, first + (chunk_rows or len(vectors)))
+            names = {} if ids is None else {str(self.id): [*map(as_text, ids[rows].tolist())]}
+            yield RawTable(self.path, Columns({self.name: _column(vectors[rows])} | names), None, first)
+
     def joined(self, tables: Iterator[RawTable]) -> Iterator[RawTable]:
         """Add the vectors to blocks of rows of the table; raise an error unless rows and vectors match."""
         vectors, ids = self._file
@@ -187,7 +197,7 @@ class TableWithVectors(os.PathLike[str]):
                 n_rows = rows.stop + sum(map(len, chain([following] if following else [], tables)))
                 what = f"{len(vectors)} vectors for the {n_rows} rows of {self.path}"
                 raise DataFileError(self.vector_path, None, what, "one per row, in their order")
-            yield replace(table, columns=table.columns.with_column(self.name, _column(vectors[rows])))
+            yield replace(table, columns=table.columns.with_columns({self.name: _column(vectors[rows])}))
             table = following
 
     def _places(self, ids: Array, table: RawTable) -> Array:

@@ -91,11 +91,11 @@ _SETTINGS = ("min_df", "ngram_range", "sublinear_tf", "missing_numeric", "encode
 _NAMES = Maybe(TEXT, Items(TEXT))
 _COLUMNS = Record(
     {
-        **dict.fromkeys(("labels", "text", "categorical", "numeric", "drop"), _NAMES),
-        "vectors": Optional(_NAMES),
+        **dict.fromkeys(("labels", *KINDS, "drop"), _NAMES),
         **dict.fromkeys(("label_separator", "id"), Maybe(TEXT)),
-        "empty_labels": Optional(Maybe(OneOf(("none", "unknown")))),
-        **dict.fromkeys(("no_header", "holds_classes"), Optional(FLAG)),
+        "empty_labels": Maybe(OneOf(("none", "unknown"))),
+        "no_header": FLAG,
+        "holds_classes": Optional(FLAG),
     }
 )
 
@@ -221,7 +221,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
         """
         for part in (vectorizer, classifier):
             check_is_fitted(part)
-        kinds = {kind: getattr(vectorizer, kind) for kind in KINDS}
+        kinds: Any = vectorizer.kinds
         model = cls(classifier, **kinds, **{name: getattr(vectorizer, name) for name in _SETTINGS})
         columns = replace(columns or TableColumns(**kinds), decimal_marks=vectorizer.decimal_marks_ or None)
         return model._keep(vectorizer, classifier, columns)
@@ -292,7 +292,7 @@ class TableModel(KeepsEncoder, MetaEstimatorMixin, ClassifierMixin, CheckedParam
 
     def _vectorizer(self, columns: TableColumns) -> TableVectorizer:
         return TableVectorizer(
-            **{kind: getattr(columns, kind) for kind in KINDS},
+            **columns.kinds,
             **{name: getattr(self, name) for name in _SETTINGS},
         )
 

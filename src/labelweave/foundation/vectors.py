@@ -48,6 +48,11 @@ def are_vectors(column: Any) -> bool:
     return is_vector and np.asarray(first).dtype.kind != "b"
 
 
+def have_one_length(column: Any) -> bool:
+    """Return whether all lists of a column are equally long, as vectors are, but not lists of ids."""
+    return len({len(cell) for cell in vector_cells(column) if not _is_missing(cell)}) == 1
+
+
 def vector_cells(column: Any) -> Sequence[Any]:
     """List the cells of a column; those of list types as arrays."""
     return column if isinstance(column, (list, tuple)) else list(np.atleast_1d(np.asarray(column)))

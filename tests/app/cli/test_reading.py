@@ -263,6 +263,8 @@ def test_standard_input_is_a_data_file(run, table_model, tmp_path, monkeypatch):
         (b"a,b\n", ".csv"),
         (b"PAR1\x00", ".parquet"),
         (b"\x1f\x8bnonsense", ".csv.gz"),
+        (gzip.compress(b"@relation r\n"), ".arff.gz"),
+        (gzip.compress(b'{"a": 1}\n'), ".jsonl.gz"),
     ],
 )
 def test_what_standard_input_looks_like(head, suffix):
@@ -313,19 +315,15 @@ def test_escapes_in_names_are_made_visible(run, tmp_path):
     assert "\x1b" not in run("fit", "bad\x1b[2J.arff", "--model", "max-margin", "--out", "m.lw", code=2).err
 
 
-def test_blocks_are_put_together(tmp_path, monkeypatch):
+def test_blocks_are_put_together_and_more_than_the_limit_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(flags, "_BLOCK_BYTES", 7)
     content = b"a,b\n" + b"1,2\n" * 20
     path = _copied(io.BytesIO(content), tmp_path)
     assert path.name == "standard-input.csv"
     assert path.read_bytes() == content
-
-
-def test_more_than_the_limit_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(flags, "_BLOCK_BYTES", 7)
     monkeypatch.setattr(flags, "_MOST_BYTES", 20)
     with pytest.raises(click.UsageError, match="Standard input is longer than"):
-        _copied(io.BytesIO(b"a,b\n" + b"1,2\n" * 20), tmp_path)
+        _copied(io.BytesIO(content), tmp_path)
     with pytest.raises(click.UsageError, match="is empty"):
         _copied(io.BytesIO(b""), tmp_path)
 
@@ -340,8 +338,3 @@ def test_the_folder_is_gone_with_the_command(monkeypatch):
     context.close()
     gc.collect()
     assert not Path(path).exists()
-
-
-def test_compressed_text_is_looked_into():
-    assert _suffix(gzip.compress(b"@relation r\n")) == ".arff.gz"
-    assert _suffix(gzip.compress(b'{"a": 1}\n')) == ".jsonl.gz"

@@ -8,6 +8,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from commands import invoke
+from labelweave import MaxMarginClassifier
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3)).astype(np.float32)
 NAMES = np.array([f"p{row}" for row in range(40)])
@@ -43,7 +44,13 @@ def test_vectors_in_files_and_columns_are_the_same(data):
     expected = _scores("t.csv --vectors rows.npy")
     invoke(f"fit {data} {'--vectors emb' if data == 't.parquet' else ''} {FIT}".split())
     assert _scores(data) == expected
-    assert _scores("t.csv --vectors rows.npy") == expected
+    assert _scores("t.csv --vectors rows.npy") == _scores("rows.npy") == _scores("ids.npz")[::-1] == expected
+    assert json.loads(invoke(["predict", "m.lw", "ids.npz"]).out.splitlines()[0])["id"] == NAMES[-1]
+
+
+def test_rows_of_a_model_of_a_matrix_may_be_a_file_of_vectors():
+    MaxMarginClassifier().fit(ROWS, [["red"] if row[0] > 0 else ["sea"] for row in ROWS]).save("m.lw")
+    assert len(_scores("rows.npy")) == 40
 
 
 @pytest.mark.parametrize("data", ["t.csv --vectors ids.npz", "t.parquet"])

@@ -160,7 +160,7 @@ def _rows_to_label(path: str, source: DataFlags, more: list[str]) -> tuple[Label
         table = next(raw_tables(place, no_header=given.no_header))
         columns = cut_where_listed(table, given, otherwise="").resolved(table)
         known: Any = (more if columns.labels is None else None, "error")
-        rows = table_features(table, columns, source.vectorizer(columns), known)
+        rows = table_features(lambda: [table], columns, source.vectorizer(columns), known)
         shown = read_table_columns(place, replace(columns, labels=None))
         text_of = partial(_row_text, shown)
     return replace(rows, Y=with_more_labels(rows.Y, more)), text_of

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -33,11 +32,10 @@ from labelweave.datasets import LabeledData, TableColumns, read_any
 from labelweave.datasets.columns import says_missing
 from labelweave.datasets.csr_parts import row_of
 from labelweave.datasets.data_file import is_gzip
-from labelweave.datasets.table import Known, grouped, has_pairs, row_names
-from labelweave.datasets.table_blocks import columns_of_blocks, completed, completed_blocks, first_block
 from labelweave.datasets.table_columns import with_usual_labels
-from labelweave.datasets.table_files import RawTable, raw_tables, written_as
-from labelweave.datasets.table_reading import features_in_blocks, table_features
+from labelweave.datasets.table_files import written_as
+from labelweave.datasets.table_labels import Known, has_pairs
+from labelweave.datasets.table_reading import completed, first_rows, resolved_tables, table_features
 from labelweave.decisions.automatic import LARGEST_TABLE
 from labelweave.decisions.comparison import COSTS
 from labelweave.estimators import UnobservedLabelWarning
@@ -247,30 +245,22 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
         data = read_any(path, format, **source.matrix_keywords())
         return TrainingRows(data, is_listed=format != "svmlight")
     place, source = source.beside(path)
-    given = source.columns()
-    is_large = _is_large(path)
-    whole = raw_tables(place, no_header=given.no_header)
-    table = first_block(place, given, _BLOCK_ROWS) if is_large else next(whole)
+    given, block_rows = source.columns(), _BLOCK_ROWS if _is_large(path) else None
+    table = first_rows(place, given, block_rows)
     given = with_usual_labels(given, table)
     if source.answers is None:
         require_labels(table, given)
     if not has_one:
         given = cut_where_listed(table, given)
-    if is_large and has_pairs(table, given):  # pairs may be in any row
-        is_large, table = False, next(whole)
-    table = table if is_large else grouped(table, given)
-    columns = columns_of_blocks(place, given, _BLOCK_ROWS) if is_large else given.resolved(table)
-    vectorizer = source.vectorizer(columns)
+    if block_rows is not None and has_pairs(table, given):  # pairs may be in any row
+        block_rows, table = None, first_rows(place, given, None)
+    columns, tables = resolved_tables(place, table, given, block_rows)
+    table = next(iter(tables())) if block_rows is None else completed(table, columns)
     known: Known = ([] if columns.labels is None else _label_names(source, columns), "error")
-    if is_large:
-        said = ReadLines(path)
-        data = features_in_blocks(place, columns, vectorizer, known, _BLOCK_ROWS, said)
-        tables: Iterable[RawTable] = completed_blocks(place, columns, _BLOCK_ROWS)
-        table = completed(table, columns)
-    else:
-        data, tables = table_features(table, columns, vectorizer, known), [table]
+    on_rows = () if block_rows is None else (ReadLines(path),)
+    data = table_features(tables, columns, source.vectorizer(columns), known, *on_rows)
     if source.groups:
-        names = [row_names(part, source.groups, "the group of the row") for part in tables]
+        names = [part.names(source.groups, "the group of the row") for part in tables()]
         data = replace(data, groups=np.concatenate(names))
     is_listed = True
     if isinstance(columns.labels, str):
@@ -280,12 +270,9 @@ def read_training_rows(path: str, source: DataFlags, has_one: bool) -> TrainingR
             is_listed = columns.label_separator is not None or has_lists
             if source.empty_labels is None and (not has_lists or "" in table.columns[columns.labels]):
                 _note_blank_cells(columns.labels, data.Y)
-    return TrainingRows(
-        data,
-        replace(columns, holds_classes=data.Y.class_columns is not None),
-        column_words(table, given, columns, source.groups),
-        is_listed,
-    )
+    words = column_words(table, given, columns, source.groups)
+    columns = replace(columns, holds_classes=data.Y.class_columns is not None)
+    return TrainingRows(data, columns, words, is_listed)
 
 
 def _label_names(source: DataFlags, columns: TableColumns) -> list[str] | None:

@@ -154,7 +154,7 @@ class DataFlags(SimpleNamespace):
 
     def beside(self, path: str) -> tuple[PathLike, DataFlags]:
         """Add a file of --vectors, which is no column, to a table; name the new column."""
-        from labelweave.datasets.table_blocks import has_column
+        from labelweave.datasets.table_reading import has_column
         from labelweave.datasets.vector_files import TableWithVectors, is_vector_file
 
         names = self.vectors or ()
@@ -181,12 +181,10 @@ class DataFlags(SimpleNamespace):
     def vectorizer(self, columns: TableColumns) -> TableVectorizer:
         """Return the vectorizer of a table's columns; by default missing numbers get the mean."""
         from labelweave.datasets import TableVectorizer
-        from labelweave.datasets.table_columns import KINDS
 
         return TableVectorizer(
-            **{kind: getattr(columns, kind) for kind in KINDS}, min_df=self.min_df or 1,
-            ngram_range=(1, self.ngrams or 1), missing_numeric=self.missing_numeric or "mean",
-            encoder=self.encoder,
+            **columns.kinds, min_df=self.min_df or 1, ngram_range=(1, self.ngrams or 1),
+            missing_numeric=self.missing_numeric or "mean", encoder=self.encoder,
         )  # fmt: skip
 
 

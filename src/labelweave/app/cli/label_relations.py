@@ -18,7 +18,6 @@ from labelweave.app.cli.relation_files import read_covariance, read_descriptions
 from labelweave.datasets import DataFileError, LabeledData, TableColumns
 from labelweave.datasets.any_file import NUMBERED
 from labelweave.datasets.csr_parts import label_numbers
-from labelweave.datasets.table_columns import KINDS
 from labelweave.estimators.label_graph.choice import GRAPHS
 from labelweave.labels import ClassProbabilities, LabelCovariance, LabelMatrix
 from labelweave.labels.taxonomy.constructors import path_divider
@@ -245,7 +244,7 @@ def _other_labels(request: FitRequest, path: str, columns: Columns, names: Seque
                 f"--covariance-from {path} is a table but {request.data} is not, so its label columns are "
                 "unknown; use a file of another format."
             )
-        nothing: dict[str, Any] = dict.fromkeys(KINDS, ())
+        nothing: dict[str, Any] = dict.fromkeys(columns.kinds, ())
         only_labels = replace(columns, **nothing, drop=None, id=None)
         Y = datasets.read_table_columns(path, only_labels).Y
     else:

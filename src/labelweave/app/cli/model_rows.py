@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self, TypeAlias
 
@@ -22,14 +22,15 @@ from labelweave.datasets.any_file import NUMBERED
 from labelweave.datasets.arff_header import read_header
 from labelweave.datasets.csr_parts import label_numbers
 from labelweave.datasets.data_file import PathLike, numbered_lines
-from labelweave.datasets.table_blocks import column_names, has_column
-from labelweave.datasets.vector_files import TableWithVectors
+from labelweave.datasets.table_reading import column_names, completed_blocks, has_column, labeled_frame
+from labelweave.datasets.vector_files import TableWithVectors, is_vector_file, read_vectors
 from labelweave.decisions import layers
 from labelweave.decisions.base import DecisionClassifier
 from labelweave.decisions.label_text import with_unobserved
 from labelweave.decisions.layers import taxonomy_of
 from labelweave.estimators import TableModel
 from labelweave.estimators.base import LabelClassifier
+from labelweave.foundation.arguments import ParameterMessage
 from labelweave.labels import LabelMatrix
 from labelweave.metrics.known_labels import has_columns, listed_counts
 
@@ -76,20 +77,39 @@ class RowBlock:
 
 
 def row_blocks(model: Model, path: str, source: DataFlags) -> Iterator[RowBlock]:
-    """Read rows to predict, tables in blocks; rows without names are numbered from zero."""
+    """Read rows to predict, tables in blocks; rows without names are numbered from zero.
+
+    Errors in the file do not name flags about columns, which predict lacks.
+    """
     size, first = max(1, min(_MOST_ROWS_AT_ONCE, _SCORES_AT_ONCE // len(names_of(model)))), 0
+    try:
+        for X, names in _features(model, path, source, size):
+            ids = range(first, first + X.shape[0]) if names is None else names.tolist()
+            first += X.shape[0]
+            yield RowBlock(X, list(ids))
+    except DataFileError as error:
+        if not isinstance(error.expected, ParameterMessage):
+            raise
+        expected = ParameterMessage(error.expected.template.partition("; ")[0])
+        raise DataFileError(error.path, error.line, error.found, expected) from None
+
+
+def _features(model: Model, path: str, source: DataFlags, size: int) -> Iterator[tuple[Any, Any]]:
+    """Yield features of rows as the classifier takes them, and names of rows, in blocks."""
     table = _Table.of(model, path, source)
-    chunks: Iterable[LabeledData] = (
-        [_read_matrix(model, path, source, has_labels=False)]
-        if table is None
-        else map(table.rows, datasets.iterate_table(table.path, replace(table.columns, labels=None), size))
-    )
-    for data in chunks:
-        ids = range(first, first + len(data)) if data.row_ids is None else data.row_ids.tolist()
-        first += len(data)
-        for start in range(0, len(data), size):
-            rows = slice(start, start + size)
-            yield RowBlock(features_of(model, data.X[rows]), list(ids[rows]))
+    if table is None:
+        data = _read_matrix(model, path, source, has_labels=False)
+        for rows in (slice(start, start + size) for start in range(0, len(data), size)):
+            yield features_of(model, data.X[rows]), None if data.row_ids is None else data.row_ids[rows]
+        return
+    columns = replace(table.columns, labels=None)
+    for block in completed_blocks(table.path, columns, size):
+        if table.piped is None:
+            block.columns.expect_decimal_marks(columns.decimal_marks)
+            yield model.vectorizer_.transform(block), block.names(columns.id)
+        else:
+            data = table.rows(labeled_frame(block, columns, (None, "error")))
+            yield features_of(model, data.X), data.row_ids
 
 
 @dataclass(frozen=True)
@@ -106,42 +126,50 @@ class _Table:
     @classmethod
     def of(cls, model: Model, path: str, source: DataFlags) -> Self | None:
         """Return the columns of the model, unless flags override them; None if it takes a matrix."""
-        pipeline, format = pipeline_in(model), source.format_of(path)
+        pipeline, is_file = pipeline_in(model), is_vector_file(path)
+        format = "vectors" if is_file else source.format_of(path)
         is_piped = pipeline is not None and takes_table(pipeline)
-        if format != "table" and hasattr(pipeline, "feature_names_in_"):
-            is_piped = False
+        is_piped &= format == "table" or not hasattr(pipeline, "feature_names_in_")
         if not is_piped and not isinstance(model, TableModel):
             return None
-        if format not in ("table", "mulan"):  # of which one may have been read as a table
+        if format not in ("table", "mulan", "vectors"):  # of which one may have been read as a table
             raise ValueError(f"The model was fitted to a table but {path} is read as {format}; use a table.")
         given = source.columns()
         if is_piped:
             piped = PipelineColumns.of(pipeline, path, given)
             return cls(path, piped.roles, piped)
         if given.text:
-            raise click.UsageError(
-                "--text is for pipelines of texts, and this model has columns; leave it out."
-            )
-        known = model.columns_
-        no_header = known.no_header or given.no_header
-        named = known.id if known.id is not None and has_column(path, known.id, no_header) else None
+            said = "--text is for pipelines of texts, and this model has columns; leave it out."
+            raise click.UsageError(said)
+        known, no_header = model.columns_, model.columns_.no_header or given.no_header
+        id = known.id or ("id" if is_file else None)
+        place = _vectors_alone(path, known, given.id or id) if is_file else path
         columns = replace(
             known,
             drop=None,
             labels=given.labels or known.labels,
             label_separator=given.label_separator or known.label_separator,
             empty_labels=source.empty_labels or known.empty_labels,
-            id=given.id or named,
+            id=given.id or (id if id is not None and has_column(place, id, no_header) else None),
             no_header=no_header,
         )
-        return cls(_with_vectors(path, columns, source.vectors), columns)
+        return cls(_with_vectors(place, columns, source.vectors), columns)
 
     def rows(self, data: LabeledData) -> LabeledData:
         """Convert rows that were read with these columns to the input of the model."""
         return data if self.piped is None else replace(data, X=self.piped.rows(data.X))
 
 
-def _with_vectors(path: str, columns: TableColumns, files: Sequence[str] | None) -> PathLike:
+def _vectors_alone(path: str, known: TableColumns, id: str | None) -> PathLike:
+    """Return a file of vectors as a table; raise if the model needs more than one column of vectors."""
+    needed = known.features
+    if needed != tuple(known.vectors or ())[:1]:
+        said = f"{path} has only vectors, but the model needs other columns too, such as {needed[0]!r}"
+        raise click.UsageError(f"{said}; pass a table, and the vectors as --vectors {path}.")
+    return TableWithVectors(path, path, id, needed[0])
+
+
+def _with_vectors(path: PathLike, columns: TableColumns, files: Sequence[str] | None) -> PathLike:
     """Add a file of vectors to a table that lacks the model's column of vectors."""
     known = columns.vectors or ()
     absent = [name for name in known if not has_column(path, name, columns.no_header)]
@@ -160,6 +188,9 @@ def _read_matrix(
     model: Pipeline | Classifier, path: str, source: DataFlags, *, has_labels: bool = True
 ) -> LabeledData:
     """Read rows of other formats than tables, with labels if the format has them."""
+    if is_vector_file(path) and not has_labels:
+        X, ids = read_vectors(path)
+        return LabeledData(X, LabelMatrix(sp.csr_array((len(X), 0), dtype=np.int8)), row_ids=ids)
     format, keywords = source.format_of(path), source.matrix_keywords()
     names = getattr(model, "feature_names_in_", None)
     if format == "table":
@@ -215,7 +246,7 @@ def read_pool_rows(model: Model, path: str, source: DataFlags) -> LabeledData:
     """Read rows with their known labels; all are unknown without label columns."""
     table = _Table.of(model, path, source)
     if table is not None:
-        columns, there = table.columns, column_names(path, table.columns.no_header)
+        columns, there = table.columns, column_names(table.path, table.columns.no_header)
         wanted = [columns.labels] if isinstance(columns.labels, str) else list(columns.labels or ())
         if any(name in there for name in wanted):
             rows = table.rows(_read_labeled_table(model, table.path, columns, source))

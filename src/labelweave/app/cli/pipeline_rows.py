@@ -52,16 +52,11 @@ class PipelineColumns:
             roles = replace(roles, categorical=None, numeric=None, vectors=None, drop=None)
             return cls(roles, list(roles.text), ())
         names = [str(name) for name in pipeline.feature_names_in_]
-        words = {name for name, kind in _words(pipeline, names).items() if kind != "number"}
-        blank = tuple(name for name, kind in _words(pipeline, names).items() if kind == "category")
-        roles = replace(
-            given,
-            text=tuple(name for name in names if name in words) or None,
-            categorical=None,
-            numeric=tuple(name for name in names if name not in words) or None,
-            drop=None,
-        )
-        return cls(roles, names, blank)
+        kinds = _words(pipeline, names)
+        numeric = tuple(name for name in names if kinds[name] == "number") or None
+        text = tuple(name for name in names if kinds[name] != "number") or None
+        roles = replace(given, text=text, categorical=None, numeric=numeric, drop=None)
+        return cls(roles, names, tuple(name for name in names if kinds[name] == "category"))
 
     def rows(self, frame: Any) -> Any:
         """Select the pipeline's columns from a DataFrame that was read with the roles."""
@@ -101,12 +96,16 @@ def _reads_texts(pipeline: Pipeline) -> bool:
 
 def _words(step: Any, names: list[str]) -> dict[str, str]:
     """Return which of a step's columns are "text", "category" or "number"."""
-    step = _first_step(step)
+    step, parts = _first_step(step), list[tuple[Any, list[str]]]()
     if isinstance(step, FeatureUnion):
-        return _joined(names, [(one, names) for _, one in step.transformer_list])
+        parts = [(one, names) for _, one in step.transformer_list]
     if isinstance(step, ColumnTransformer):
         parts = [(one, _chosen(columns, names)) for _, one, columns in step.transformers_ if one != "drop"]
-        return _joined(names, parts)
+    if isinstance(step, FeatureUnion | ColumnTransformer):
+        found = dict.fromkeys(names, "number")
+        for one, columns in parts:  # text takes precedence
+            found |= {name: kind for name, kind in _words(one, columns).items() if kind != "number"}
+        return found
     if isinstance(step, _VECTORIZERS):
         return dict.fromkeys(names, "text")
     values = getattr(step, "categories_", None)
@@ -119,14 +118,6 @@ def _words(step: Any, names: list[str]) -> dict[str, str]:
         for found, is_word in zip(values, are_words, strict=True)
     ]
     return dict(zip(names, kinds, strict=True))
-
-
-def _joined(names: list[str], parts: list[tuple[Any, list[str]]]) -> dict[str, str]:
-    """Combine the roles of columns over several steps; text takes precedence."""
-    found = dict.fromkeys(names, "number")
-    for step, columns in parts:
-        found |= {name: kind for name, kind in _words(step, columns).items() if kind != "number"}
-    return found
 
 
 def _chosen(columns: Any, names: list[str]) -> list[str]:

@@ -11,15 +11,14 @@ import numpy as np
 from labelweave.app.cli.messages import hint, is_quiet, note, print_lines
 from labelweave.datasets import TableColumns
 from labelweave.datasets.columns import as_list, is_text, is_text_lists, part_of_date, says_missing, text_of
-from labelweave.datasets.table import numbers_of, vectors_of, with_layout
-from labelweave.datasets.table_columns import KINDS
-from labelweave.datasets.table_files import RawTable
+from labelweave.datasets.raw_table import RawTable
+from labelweave.datasets.table_labels import with_layout
 from labelweave.labels.written_labels import PLACES, WEIGHTS, is_list
 
 _MOST_NAMES = 20
 _SHOWN_COLUMNS = 12
 _INDENT = 14
-_ZERO_OR_ONE = frozenset({"0", "1", "0.0", "1.0", "true", "false", "True", "False"})
+_ZERO_OR_ONE = frozenset({"", "0", "1", "0.0", "1.0", "true", "false", "True", "False"})
 
 
 def require_labels(table: RawTable, given: TableColumns) -> None:
@@ -87,19 +86,19 @@ def column_words(
     given: the flags; columns: the resulting roles; groups: the column that names groups of rows.
     """
     labels = (columns.labels,) if isinstance(columns.labels, str) else columns.labels or ()
-    kinds = {kind: getattr(columns, kind) or () for kind in KINDS}
-    lengths = {name: vectors_of(table, name).shape[1] for name in kinds["vectors"]}
-    used = {*labels, *(name for names in kinds.values() for name in names), columns.id, groups}
+    kinds = {kind: names or () for kind, names in columns.kinds.items()}
+    vectors = {name: table.vectors(name) for name in kinds["vectors"]}
+    used = {*labels, *columns.features, columns.id, groups}
     used |= {date[0] for name in kinds["numeric"] if (date := part_of_date(name, [*table.columns]))}
     omitted = [f"{name} ({_reason(table, given, name)})" for name in table.columns if name not in used]
-    gaps = [name for name in kinds["numeric"] if np.isnan(numbers_of(table, name)).any()]
-    gaps += [name for name in lengths if np.isnan(vectors_of(table, name)).any()]
+    found = {name: table.numbers(name) for name in kinds["numeric"]} | vectors
+    gaps = [name for name, numbers in found.items() if np.isnan(numbers).any()]
     is_arff = str(table.path).lower().endswith(".arff")
     roles = {
         "read as": "a table, by its columns (--format mulan otherwise)" if is_arff else "",
         "labels": _listed(labels),
         **{kind: _listed(names) for kind, names in kinds.items()},
-        "vectors": _listed([f"{name} ({length} numbers)" for name, length in lengths.items()]),
+        "vectors": _listed([f"{name} ({one.shape[1]} numbers)" for name, one in vectors.items()]),
         "missing": f"{_listed(gaps)} (imputed with the mean)" if gaps else "",
         "names of rows": columns.id or "",
         "groups": f"{groups}, kept in one fold each" if groups else "",
@@ -107,7 +106,7 @@ def column_words(
     }
     guesses = not isinstance(columns.labels, str) and not given.are_resolved
     features = (*kinds["categorical"], *kinds["numeric"]) if guesses else ()
-    alike = [name for name in features if _is_binary(table.columns[name])]
+    alike = [name for name in features if {""} < {"", *map(text_of, table.columns[name])} <= _ZERO_OR_ONE]
     return ColumnWords({name: names for name, names in roles.items() if names}, alike)
 
 
@@ -122,10 +121,4 @@ def _reason(table: RawTable, given: TableColumns, name: str) -> str:
         return "--drop"
     if given.are_resolved:
         return "not named"
-    is_empty = all(says_missing(text_of(cell)) for cell in table.columns[name])
-    return "empty" if is_empty else "identifier"
-
-
-def _is_binary(cells: list[Any]) -> bool:
-    found = {*map(text_of, cells)} - {""}
-    return bool(found) and found <= _ZERO_OR_ONE
+    return "empty" if all(says_missing(text_of(cell)) for cell in table.columns[name]) else "identifier"

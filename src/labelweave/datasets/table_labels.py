@@ -1,4 +1,4 @@
-"""Tables with text, categories, numbers and labels: CSV, TSV, JSON lines, Parquet.
+"""Labels of tables: in one column that lists them, in columns of 0 and 1, or in columns of classes.
 
 A label cell that is missing (null in JSON and Parquet, ``?`` in any file) makes the row's labels unobserved.
 An empty one (an empty list or string, an empty CSV cell) means that the row has no positive label, the last
@@ -10,193 +10,49 @@ writes lists to CSV files.
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
-from itertools import pairwise, starmap
-from operator import eq, itemgetter
-from typing import Any, Literal
+from itertools import chain, pairwise, starmap
+from operator import eq
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from labelweave.datasets.columns import (
-    Columns,
     are_blank,
-    as_array,
     as_list,
+    has_any,
     is_missing,
     is_text,
     n_distinct,
+    number_or_truth,
     says_missing,
     take,
-    text_of,
 )
 from labelweave.datasets.csr_parts import ones_from_counts, targets_of_rows
 from labelweave.datasets.data_file import DataFileError, PathLike
-from labelweave.datasets.labeled_data import LabeledData
-from labelweave.datasets.table_blocks import columns_of_blocks, completed_blocks
-from labelweave.datasets.table_cells import class_labels, label_value, labels_of, read_labels
-from labelweave.datasets.table_columns import KINDS, TableColumns, refuse_nested
-from labelweave.datasets.table_files import RawTable, raw_tables
-from labelweave.foundation.arguments import ParameterMessage, checked
-from labelweave.foundation.array_types import Array
-from labelweave.foundation.vectors import are_vectors, stacked
-from labelweave.labels import LabelMatrix
+from labelweave.datasets.raw_table import Columns, RawTable
+from labelweave.datasets.table_columns import TableColumns
+from labelweave.foundation.arguments import ParameterError, ParameterMessage
+from labelweave.foundation.frames import TRUTH
+from labelweave.labels import LabelMatrix, read_class_columns
 from labelweave.labels import written_labels as written
 from labelweave.labels.label_matrix import words_on_no_negative
+from labelweave.labels.label_names import as_text, names_of
 
+_NO_PLAIN_LIST = rf"^[{re.escape(''.join(written.OPENING))}]|\)$"  # cells that may be lists by themselves
+_MOST_AT_ONCE = 2**30  # bytes, less than an array of pyarrow may hold
+_TRUTH = TRUTH | dict.fromkeys("x✓✔☑", 1.0)  # marks in tables of answers
 _GLANCE = 1000  # cells, enough to find consecutive repetitions where these are common
 _FEWEST_RUNS, _FEWEST_AGAIN = 5, 0.1  # of paired rows, and the share of rows after the first of each run
 UnknownLabels = Literal["error", "ignore", "add"]
 Known = tuple[Sequence[str] | None, UnknownLabels]  # the known labels, and what to do with others
-
-
-def refuse_missing_numbers(table: RawTable, vectorizer: Any) -> None:
-    """Raise DataFileError for missing numbers, also in vectors, unless the vectorizer imputes them."""
-    if vectorizer.missing_numeric != "error":
-        return
-    found = {name: numbers_of(table, name)[:, None] for name in vectorizer.numeric}
-    found |= {name: vectors_of(table, name) for name in vectorizer.vectors}
-    for name, numbers in found.items():
-        rows = np.flatnonzero(np.isnan(numbers).any(axis=1))
-        if len(rows):
-            expected = ParameterMessage("a number; `missing_numeric='mean'` fills it in")
-            raise table.error(int(rows[0]), name, "no number", expected)
-
-
-@checked
-def read_table_columns(
-    path: PathLike,
-    columns: TableColumns,
-    *,
-    label_names: Sequence[str] | None = None,
-    unknown_labels: UnknownLabels = "error",
-) -> LabeledData:
-    """Read a table without vectorizing its columns; for path, labels and errors see :func:`read_table`.
-
-    Parameters
-    ----------
-    columns : TableColumns
-        What its columns are.
-
-    Returns
-    -------
-    LabeledData
-        X is a DataFrame of the feature columns: numbers as float64 with NaN where missing, vectors as arrays,
-        everything else as strings, empty where missing.
-    """
-    table = next(raw_tables(path, no_header=columns.no_header))
-    table = grouped(table, columns)
-    columns = columns.resolved(table)
-    data = labeled_frame(table, columns, (label_names, unknown_labels))
-    if label_names is None:
-        warn_of_no_negative(path, columns, data.Y)
-    return data
-
-
-@checked
-def iterate_table(
-    path: PathLike,
-    columns: TableColumns,
-    chunk_rows: int = 10_000,
-    *,
-    label_names: Sequence[str] | None = None,
-    unknown_labels: UnknownLabels = "error",
-) -> Iterator[LabeledData]:
-    """Read a table in chunks of rows; for path and labels see :func:`read_table`.
-
-    Parameters
-    ----------
-    columns : TableColumns
-        The roles of its columns; feature columns must be specified.
-    chunk_rows : int, default=10000
-        The number of rows per chunk.
-
-    Yields
-    ------
-    LabeledData
-        A chunk as :func:`read_table_columns` returns it; the frame's index counts the rows of the file.
-
-    Raises
-    ------
-    DataFileError
-        If the file is malformed, when its line is reached.
-    ValueError
-        If the kinds of columns or the labels would differ between chunks, as when one column lists the labels
-        and ``label_names`` is None.
-    """
-    if not columns.are_resolved:
-        raise ValueError(
-            "No text, categorical, numeric or vectors column is named; name them, since a chunk is too small "
-            "to detect them."
-        )
-    if isinstance(columns.labels, str) and label_names is None:
-        raise ValueError("label_names is missing; pass the names of all labels, since a chunk may lack some.")
-    codings, columns = set[str](), columns_of_blocks(path, columns, chunk_rows)
-    for table in completed_blocks(path, columns, chunk_rows):
-        yield labeled_frame(table, columns, (label_names, unknown_labels), codings)
-
-
-def labeled_frame(
-    table: RawTable, columns: TableColumns, known: Known, codings: set[str] | None = None
-) -> LabeledData:
-    """Return the feature columns of a raw table as a frame, and its labels.
-
-    codings: the values of label columns in earlier blocks, one set for all blocks of a file.
-    """
-    try:
-        import pandas as pd
-        import pyarrow  # noqa: F401
-    except ImportError:
-        raise ImportError("Tables need pandas and pyarrow: install labelweave[app].") from None
-    table.columns.expect_decimal_marks(columns.decimal_marks or {})
-    strings = (*(columns.text or ()), *(columns.categorical or ()))
-    cells: dict[str, Any] = {name: _strings(table, name, name in (columns.text or ())) for name in strings}
-    cells |= {name: numbers_of(table, name) for name in columns.numeric or ()}
-    cells |= {name: list(vectors_of(table, name)) for name in columns.vectors or ()}
-    frame = pd.DataFrame(cells, index=range(table.first_row, table.first_row + len(table)))
-    Y = table_labels(table, columns, known, set() if codings is None else codings)
-    return LabeledData(frame, Y, np.array(frame.columns, np.str_), row_names(table, columns.id))
-
-
-def _strings(table: RawTable, name: str, may_be_words: bool) -> Any:
-    column = table.columns.plain(name)
-    if is_text(column):
-        return column.fill_null("").to_pandas().array
-    if are_vectors(column):
-        raise table.error(0, name, "a vector", ParameterMessage("text; name the column in `vectors`"))
-    refuse_nested(table, name, "a string", (dict, bytes) if may_be_words else (list, dict, bytes))
-    return [text_of(cell) for cell in table.columns[name]]
-
-
-def numbers_of(table: RawTable, name: str) -> npt.NDArray[np.float64]:
-    return table.columns.all_numbers(
-        name, lambda row, found, expected: table.error(row, name, found, expected)
-    )
-
-
-def vectors_of(table: RawTable, name: str) -> Array:
-    return stacked(
-        table.columns.plain(name), lambda row, found, expected: table.error(row, name, found, expected)
-    )
-
-
-def row_names(table: RawTable, name: str | None, what: str = "the name of the row") -> Any:
-    """Read a column of row names or groups; raise DataFileError if a cell is missing."""
-    if name is None:
-        return None
-    cells = table.columns[name]
-    for row, cell in enumerate(cells):
-        if is_missing(cell) or cell == "":
-            raise table.error(row, name, "nothing", what)
-    refuse_nested(table, name, f"{what}, text or a number")
-    names = np.empty(len(cells), object)  # keeps the type and width of each name
-    names[:] = [cell if isinstance(cell, (str, int, float)) else str(cell) for cell in cells]
-    return names
 
 
 def table_labels(table: RawTable, columns: TableColumns, known: Known, codings: set[str]) -> LabelMatrix:
@@ -273,22 +129,16 @@ def _binary_column(table: RawTable, name: str) -> npt.ArrayLike:
     found = table.columns.numbers(name)
     if found is not None and (((found >= 0) & (found <= 1)) | (found == -1) | np.isnan(found)).all():
         return found
-    cells = table.columns[name]
-    first = {str(cell): row for row, cell in reversed(list(enumerate(cells)))}
-    meaning = {text: _binary(table, row, name) for text, row in sorted(first.items(), key=itemgetter(1))}
-    return [meaning[str(cell)] for cell in cells]
-
-
-def _binary(table: RawTable, row: int, name: str) -> float:
-    cell = table.columns[name][row]
-    value = label_value(cell)
-    if value == np.inf:
-        expected = ParameterMessage(
-            "0, 1, -1, true, false, yes, no, a probability or a blank cell; for a column of label names, "
-            f"pass `labels={name!r}`"
-        )
-        raise table.error(row, name, f"{str(cell)[:40]!r}", expected)
-    return value
+    meaning = dict[str, float]()
+    for row, cell in enumerate(table.columns[name]):
+        if (text := str(cell)) in meaning:
+            continue
+        meaning[text] = label_value(cell)
+        if meaning[text] == np.inf:
+            expected = "0, 1, -1, true, false, yes, no, a probability or a blank cell; for a column of label "
+            expected = ParameterMessage(f"{expected}names, pass `labels={name!r}`")
+            raise table.error(row, name, repr(text[:40]), expected)
+    return [meaning[str(cell)] for cell in table.columns[name]]
 
 
 def has_pairs(table: RawTable, columns: TableColumns) -> bool:
@@ -304,8 +154,8 @@ def grouped(table: RawTable, columns: TableColumns) -> RawTable:
         return table
     ids = [*map(str, table.columns[str(columns.id)])]
     found, first, codes = np.unique(ids, return_index=True, return_inverse=True)
-    named = {name for kind in KINDS for name in getattr(columns, kind) or ()} or {*table.columns}
-    for name in named.difference((columns.labels, columns.id), columns.drop or ()):
+    others = (columns.labels, columns.id, *(columns.drop or ()))
+    for name in {*(columns.features or table.columns)}.difference(others):
         cells = np.array([*map(str, table.columns[name])], object)
         differs = np.flatnonzero(cells != cells[first][codes])
         if len(differs):
@@ -324,14 +174,13 @@ def grouped(table: RawTable, columns: TableColumns) -> RawTable:
     kept = {name: take(table.columns.given(name), first) for name in table.columns}
     lines = table.line_of
     line_of = None if lines is None else (lambda row: lines(int(first[row])))
-    return RawTable(table.path, Columns(kept | {columns.labels: lists}), line_of, 0)
+    return RawTable(table.path, Columns(kept | {columns.labels: lists}), line_of)
 
 
 def _warn_of_pairs(table: RawTable, columns: TableColumns) -> None:
     """Warn if runs of rows differ only in their label, as if rows were (text, label) pairs."""
     given, label = table.columns, columns.labels
     first, *others = [name for name in given if name not in (label, *(columns.drop or ()))] or [""]
-    named = {name for kind in KINDS for name in getattr(columns, kind) or ()} or {*others}
     is_named = not isinstance(label, str) or not {label, first} <= {*given} or columns.label_separator
     if is_named or columns.id or not is_text(given.given(label)):
         return
@@ -339,9 +188,8 @@ def _warn_of_pairs(table: RawTable, columns: TableColumns) -> None:
         return
     import pandas as pd
 
-    cells = pd.DataFrame(
-        {name: [*map(str, given[name])] for name in (first, label, *sorted(named & {*others}))}
-    )
+    names = (first, label, *sorted({*(columns.features or others)} & {*others}))
+    cells = pd.DataFrame({name: [*map(str, given[name])] for name in names})
     again, same = (part.eq(part.shift()) for part in (cells[first], cells.drop(columns=label)))
     n_runs = int((~again).sum())
     is_run = n_runs == cells[first].nunique() and bool(same[again].to_numpy().all())
@@ -356,8 +204,8 @@ def with_layout(table: RawTable, columns: TableColumns) -> tuple[TableColumns, w
     name = columns.labels
     if not isinstance(name, str) or columns.label_separator or name not in table.columns:
         return columns, written.Layout(None)
-    cells = as_array(table.columns.given(name))
-    if not isinstance(cells, list) and is_text(cells):
+    cells = table.columns.given(name)
+    if is_text(cells):
         parts = (cells[place] for place in written.in_halves(len(cells)))
         found = written.found_layout([part.unique().drop_null().to_pylist() for part in parts])
     else:
@@ -434,3 +282,113 @@ def _listed_labels(table: RawTable, columns: TableColumns, known: Known) -> Labe
         wanted = "0 or 1 for each label in all cells, or a list of distinct labels"
         raise table.error(row, columns.labels, repr(str(cells[row])[:40]), wanted)
     return targets_of_rows(listed.indices, np.diff(listed.indptr), read.is_unknown, names)
+
+
+def class_labels(table: RawTable, columns: TableColumns) -> LabelMatrix:
+    """Read columns that have one of several classes per row each."""
+    if columns.empty_labels == "none":
+        said = "`empty_labels='none'` is for labels, but blank cells of classes are unobserved; leave it out."
+        raise ParameterError(said)
+    cells = [[_class_in(cell) for cell in table.columns[name]] for name in columns.labels]
+    names = [str(name) for name in columns.labels]
+    return read_class_columns(np.array([*zip(*cells, strict=True), (None,) * len(names)], object)[:-1], names)
+
+
+def _class_in(cell: Any) -> Any:
+    text = cell.strip() if isinstance(cell, str) else cell
+    return None if is_missing(cell) or text in ("", "?") else text
+
+
+def label_value(cell: Any) -> float:
+    """Return the label or probability in a cell; infinity if it is neither."""
+    try:
+        truth = _TRUTH.get(cell.strip().lower()) if isinstance(cell, str) else None
+        value = number_or_truth(cell) if truth is None else truth
+    except ValueError:
+        return np.inf
+    return value if 0 <= value <= 1 or value == -1 or np.isnan(value) else np.inf
+
+
+class ReadLabels(NamedTuple):
+    """The labels of all cells: distinct names, their indices row by row, and the counts per row."""
+
+    names: list[str]
+    codes: npt.NDArray[np.int64]
+    counts: npt.NDArray[np.int64]
+    is_unknown: npt.NDArray[np.bool_]
+
+
+def read_labels(table: RawTable, columns: TableColumns) -> ReadLabels:
+    """Split the cells of the column that lists labels."""
+    column = table.columns.given(columns.labels)
+    plain = columns.label_separator if written.is_plain(columns.label_separator) else None
+    if is_text(column) and plain is not None:
+        found = _split_at_once(column, plain, columns.empty_labels != "unknown")
+        if found is not None:
+            return found
+    places, known, rows = dict[str, int](), dict[str, list[int] | None](), list[list[int] | None]()
+    for row, cell in enumerate(table.columns[columns.labels]):
+        is_one_text = isinstance(cell, str)  # split each distinct text once
+        if is_one_text and cell in known:
+            rows.append(known[cell])
+            continue
+        names = None
+        if plain is not None and is_one_text and cell[:1] not in written.OPENING and cell[-1:] != ")":
+            names = [name for part in cell.split(plain) if (name := part.strip())]
+        if not names or names == ["?"]:
+            names = labels_of(table, row, columns, cell)
+        rows.append(None if names is None else [places.setdefault(name, len(places)) for name in names])
+        if is_one_text:
+            known[cell] = rows[-1]
+    codes = np.fromiter(chain.from_iterable(filter(None, rows)), np.int64)
+    counts = np.array([len(row or ()) for row in rows], np.int64)
+    return ReadLabels([*places], codes, counts, np.array([row is None for row in rows], bool))
+
+
+def _split_at_once(column: Any, separator: str, may_be_blank: bool) -> ReadLabels | None:
+    """Split a text column by pyarrow; None if a cell is missing, or may be a list by itself."""
+    from pyarrow import compute
+
+    if column.null_count or column.nbytes > _MOST_AT_ONCE or has_any(column, _NO_PLAIN_LIST):
+        return None
+    lists = compute.split_pattern(column.combine_chunks(), separator)
+    parts = compute.utf8_trim_whitespace(lists.flatten())
+    is_name = compute.not_equal(parts, "")
+    is_kept, starts = is_name.to_numpy(zero_copy_only=False), lists.offsets.to_numpy()[:-1]
+    counts = np.add.reduceat(is_kept, starts, dtype=np.int64)
+    found = compute.dictionary_encode(parts.filter(is_name))
+    names = found.dictionary.to_pylist()
+    if "?" in names or not (may_be_blank or counts.all()):
+        return None
+    codes = found.indices.to_numpy().astype(np.int64)
+    return ReadLabels(names, codes, counts, np.zeros(len(counts), bool))
+
+
+def labels_of(table: RawTable, row: int, columns: TableColumns, cell: Any) -> list[str] | None:
+    text = cell.strip() if isinstance(cell, str) else None
+    if text in ("", "?"):
+        return None if text or columns.empty_labels == "unknown" else []
+    try:
+        if text is not None:
+            names = written.names_in(text, columns.label_separator)
+        elif isinstance(cell, dict) or (isinstance(cell, list) and dict in map(type, cell)):
+            names = names_of(cell)
+        elif isinstance(cell, list):
+            names = [name.strip() if isinstance(name, str) else _as_name(name) for name in cell]
+            names = written.names_inside(names, columns.label_separator)
+        else:
+            return None if is_missing(cell) else [as_text(cell)]
+    except ValueError as error:
+        shown = json.dumps(cell, ensure_ascii=False, default=str) if text is None else text
+        raise table.error(row, columns.labels, repr(shown[:40]), str(error)) from None
+    if "" in names:
+        found = f"the label {cell[names.index('')] if isinstance(cell, list) else ''!r}"
+        raise table.error(row, columns.labels, found, "label names that are not empty")
+    return names
+
+
+def _as_name(name: Any) -> str:
+    """Convert a label in a list to text, empty if it is none."""
+    if isinstance(name, float) and name % 1:
+        raise ValueError("names or whole numbers")
+    return "" if is_missing(name) or isinstance(name, (list, dict)) else str(name).strip()
