@@ -152,6 +152,16 @@ def test_a_long_word_does_not_widen_the_other_names():
     assert names.tolist()[:2] == ["title:few", "title:short"]
 
 
+def test_lists_of_ids_have_words_of_one_digit():
+    frame = pd.DataFrame({"ids": [[1, 2, 31], [2], [], [31]], "text": ["1 of 31", "a 2", "31 of 4", "of"]})
+    vectorizer = TableVectorizer(text=["ids", "text"]).fit(frame)
+    assert vectorizer.get_feature_names_out().tolist() == ["ids:1", "ids:2", "ids:31", "text:31", "text:of"]
+    written = frame.assign(ids=frame["ids"].astype(str))
+    np.testing.assert_array_equal(
+        vectorizer.transform(written).toarray(), vectorizer.transform(frame).toarray()
+    )
+
+
 def test_each_kind_alone():
     for kind, name in [("text", "title"), ("categorical", "kind"), ("numeric", "size")]:
         made = TableVectorizer(**{kind: name})

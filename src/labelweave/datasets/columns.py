@@ -27,6 +27,7 @@ from labelweave.labels.label_names import as_text
 _MISSING_TEXT = frozenset({"", "?", "na", "n/a", "#n/a", "<na>", "nan", "nat", "null", "none", r"\n"})
 
 _TRUTH = {"true": 1.0, "false": 0.0}
+_WORDS, _NUMBERS, _LETTER = re.compile(r"\b\w\w+\b"), re.compile(r"\b\w+\b"), re.compile(r"[^\W\d_]")
 _TEXT_LISTS = re.compile(r"(large_)?list<\w+: string( not null)?>")
 _PLAIN = re.compile(r"(large_)?string|u?int\d+|halffloat|float|double|bool|null")
 _COMMA = r",|\..*\."
@@ -232,6 +233,11 @@ def text_of(cell: Any) -> str:
     if isinstance(cell, list):
         return " ".join(map(text_of, cell))
     return "" if is_missing(cell) else as_text(cell)
+
+
+def words_in(text: str) -> list[str]:
+    """Return the words of two letters or more; of texts without letters, as lists of ids, all numbers."""
+    return (_WORDS if _LETTER.search(text) else _NUMBERS).findall(text)
 
 
 def says_missing(text: str) -> bool:

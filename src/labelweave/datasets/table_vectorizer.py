@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from labelweave.datasets import text_encoders
-from labelweave.datasets.columns import as_list
+from labelweave.datasets.columns import as_list, words_in
 from labelweave.datasets.csr_parts import ones_from_counts, with_narrow_indices
 from labelweave.datasets.raw_table import RawTable
 from labelweave.datasets.table_columns import KINDS, column_names, listed_columns
@@ -405,6 +405,8 @@ class TableVectorizer(KeepsEncoder, TransformerMixin, BaseEstimator):  # type: i
             min_df=self.min_df,
             ngram_range=self.ngram_range,
             sublinear_tf=self.sublinear_tf,
+            tokenizer=words_in,
+            token_pattern=None,
             vocabulary=None if words is None else {word: place for place, word in enumerate(words)},
         )
 
