@@ -104,9 +104,10 @@ def best_labelings(world: World, n_rows: int = 20) -> None:
         unary = random.normal(size=(n_rows, n_labels))
         tables = 2.0 * random.normal(size=(n_rows, int(graph.table_starts[-1])))
         for width in (0, 4, 12):
-            postprocessing.MapInference(graph, exact_width=width).solve(unary, tables)
+            inference = postprocessing.MapInference(graph, exact_width=width)
+            inference.solve(unary, tables)
             clamp = random.choice([-1, -1, 0, 1], size=unary.shape).astype(np.int8)
-            postprocessing.MapInference(graph, exact_width=width).solve(unary, tables, clamp=clamp)
+            inference.solve(unary, tables, clamp=clamp)
 
 
 def hard_labelings(world: World, n_labels: int = 8) -> None:
@@ -132,6 +133,7 @@ def products_of_tables(world: World) -> None:
     rows = sp.csr_array(np.where(random.random((4, 9)) < 0.4, random.normal(size=(4, 9)), 0.0))
     rows = sp.vstack([rows, sp.csr_array((1, 9))]).tocsr()
     parts = rows.indptr[:-1].astype(np.int64), rows.indptr[1:].astype(np.int64)
+    close = {"rtol": 1e-4, "atol": 1e-4}
     for dtype in (np.float64, np.float32):
         for panels, more in ((0, 1), (1, 0), (1, 1), (2, 1), (3, 1), (4, 0), (9, 3), (24, 3)):
             width = panels * WIDTH + more
@@ -139,14 +141,10 @@ def products_of_tables(world: World) -> None:
             values, products = rows.data.astype(dtype), np.ones((5, width), dtype)
             for far, adds in ((False, False), (False, True), (True, True)):
                 multiply_table(*parts, rows.indices, values, table, products, far, adds)
-            _require_close(products, 3 * (rows.astype(dtype) @ table))
+            np.testing.assert_allclose(products, 3 * (rows.astype(dtype) @ table), **close)
             dots = np.empty(rows.nnz, dtype)
             sample_dots(rows.indptr, rows.indices, left.astype(dtype), table, dots, bool(width % 2))
-            _require_close(dots, (left.astype(dtype) @ table.T)[rows.nonzero()])
-
-
-def _require_close(found: np.ndarray, expected: np.ndarray) -> None:
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(dots, (left.astype(dtype) @ table.T)[rows.nonzero()], **close)
 
 
 def linear_margins(world: World) -> None:
@@ -167,9 +165,8 @@ def label_trees(world: World) -> None:
         (1, "reached", 1),
         (1, "all", 1),
     ):
-        model = lw.LabelTreeClassifier(
-            leaf_size=1, branching=2, n_trees=trees, negatives=negatives, beam=beam
-        ).fit(X, world.Y)
+        options: dict[str, Any] = {"n_trees": trees, "negatives": negatives, "beam": beam}
+        model = lw.LabelTreeClassifier(leaf_size=1, branching=2, **options).fit(X, world.Y)
         model.predict_top(X, 2)
         model.predict(X)
         model.decision_function(X)
@@ -252,9 +249,7 @@ def main(given: Any) -> None:
         run_all(1, "its loops are compiled")
         return
     if not (numba.config.BOUNDSCHECK and numba.config.CACHE_DIR):
-        raise SystemExit(
-            "Set NUMBA_BOUNDSCHECK=1, and NUMBA_CACHE_DIR to a folder of its own, as make boundscheck does."
-        )
+        raise SystemExit("Set NUMBA_BOUNDSCHECK=1 and NUMBA_CACHE_DIR, as make boundscheck does.")
     run_all(3, "no index out of range")
     found = dict(loops())
     missed = [name for name, loop in found.items() if not has_run(loop)]

@@ -199,18 +199,15 @@ def label_graph(draw: Draw) -> Fit:
         false_negative_cost=costs[1], false_positive_cost=costs[0],
     ).fit(draw.X, Y, draw.weights)  # fmt: skip
     features, shares = draw.features("linear", 0.0), draw.weights / draw.weights.sum()
-    labelings = np.array(list(itertools.product((0, 1), repeat=L)))
+    labelings = _labelings(L)
     cost = ((labelings[None] != Y[:, None]) * np.where(Y == 1, costs[1], costs[0])[:, None]).sum(axis=2)
     if loss == "subset":
         cost = np.minimum(1.0, cost)
     elif loss == "f1":
         cost = cost / np.maximum(1, labelings.sum(axis=1) + Y.sum(axis=1)[:, None])
-    statistics, true = _states(labelings, edges), _states(Y, edges)
-    W = cp.Variable((features.shape[1], statistics.shape[1]))
-    scores = features @ W
-    own = cp.sum(cp.multiply(scores, true), axis=1, keepdims=True)
-    worst = cp.max(cost + scores @ statistics.T - own @ np.ones((1, len(labelings))), axis=1)
-    return Fit(model, model.objective_, _least([W], penalty / 2 * cp.sum_squares(W) + shares @ worst))
+    W = cp.Variable((features.shape[1], 2 * L + 4 * len(edges)))
+    loss = shares @ _worst(features @ W, Y, edges, cost)
+    return Fit(model, model.objective_, _least([W], penalty / 2 * cp.sum_squares(W) + loss))
 
 
 def learned_graph(draw: Draw) -> Fit:
@@ -225,9 +222,7 @@ def learned_graph(draw: Draw) -> Fit:
     model.fit(draw.X, Y, draw.weights)
     edges = list(itertools.combinations(range(L), 2))
     features, shares = draw.features("linear", 0.0), draw.weights / draw.weights.sum()
-    labelings = np.array(list(itertools.product((0, 1), repeat=L)))
-    cost = (labelings[None] != Y[:, None]).sum(axis=2)
-    statistics, true = _states(labelings, edges), _states(Y, edges)
+    cost = (_labelings(L)[None] != Y[:, None]).sum(axis=2)
     groups = list(itertools.combinations(range(len(edges)), min(growth.cliques_per_round, len(edges))))
     own, parts = cp.Variable((features.shape[1], 2 * L)), []
     tables, norms = [0.0] * len(edges), [0.0]
@@ -237,11 +232,9 @@ def learned_graph(draw: Draw) -> Fit:
         norms.append(cp.norm(weights, "fro"))
         for place, edge in enumerate(group):
             tables[edge] = tables[edge] + weights[:, 4 * place : 4 * place + 4]
-    scores = features @ cp.hstack([own, *tables])
-    of_true = cp.sum(cp.multiply(scores, true), axis=1, keepdims=True)
-    worst = cp.max(cost + scores @ statistics.T - of_true @ np.ones((1, len(labelings))), axis=1)
+    loss = shares @ _worst(features @ cp.hstack([own, *tables]), Y, edges, cost)
     squares = cp.sum_squares(own) / 2 + cp.square(sum(norms)) / 2
-    return Fit(model, model.objective_, _least([own, *parts], penalty * squares + shares @ worst))
+    return Fit(model, model.objective_, _least([own, *parts], penalty * squares + loss))
 
 
 def soft_targets(draw: Draw) -> Fit:
@@ -282,6 +275,17 @@ def soft_targets(draw: Draw) -> Fit:
         inner = cp.logistic(scores) - cp.multiply(q * inside, scores)
         loss = hard + cp.sum(cp.multiply(weights * inside, inner))
     return Fit(model, model.objective_, _least([V], loss + model.alpha_ * cp.normNuc(V)))
+
+
+def _labelings(n_labels: int) -> np.ndarray:
+    return np.array(list(itertools.product((0, 1), repeat=n_labels)))
+
+
+def _worst(scores: cp.Expression, Y: np.ndarray, edges: list[tuple[int, int]], cost: np.ndarray) -> Any:
+    """Return the largest cost of any labeling plus its score above that of the true one, for every row."""
+    statistics = _states(_labelings(Y.shape[1]), edges)
+    own = cp.sum(cp.multiply(scores, _states(Y, edges)), axis=1, keepdims=True)
+    return cp.max(cost + scores @ statistics.T - own @ np.ones((1, len(statistics))), axis=1)
 
 
 def _states(labelings: np.ndarray, edges: list[tuple[int, int]]) -> np.ndarray:

@@ -10,7 +10,6 @@ error that is not the library's own, and an incomplete result.
 
 import gzip
 import re
-import signal
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -24,7 +23,7 @@ from benchmarks.frame import command, flag, quiet
 from click.testing import CliRunner
 
 from attacks.public_names import is_of_library
-from attacks.trials import allow_memory, trials
+from attacks.trials import allow_memory, trials, within
 from labelweave.app.cli.program import main as labelweave
 from labelweave.datasets import LabeledData, read_any
 
@@ -228,22 +227,15 @@ def read_whole(folder: Path) -> list[LabeledData]:
     return found
 
 
-def _too_long(*_: Any) -> None:
-    raise TimeoutError(f"more than {_SECONDS} seconds")
-
-
 @contextmanager
 def _reader() -> Iterator[Callable[[int], str | None]]:
-    signal.signal(signal.SIGALRM, _too_long)
     with tempfile.TemporaryDirectory() as folder:
         read_whole(Path(folder))  # lazy imports do not count as memory of a file
         allow_memory(_MOST_BYTES)
 
         def trial(seed: int) -> str | None:
-            signal.alarm(_SECONDS)
-            found = violation(seed, Path(folder))
-            signal.alarm(0)
-            return found
+            with within(_SECONDS):
+                return violation(seed, Path(folder))
 
         yield trial
 

@@ -13,6 +13,7 @@ import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -32,17 +33,16 @@ from labelweave import AutoLabelClassifier, LowRankClassifier, MaxMarginClassifi
 from labelweave.datasets import TableVectorizer
 from labelweave.estimators.journal import Journal
 from labelweave.features import ForestKernel
-from labelweave.model_files.container import CHECKSUM_PLACE, Header, Seals, TensorShape, parse_header
+from labelweave.model_files.container import (
+    _SAFETENSORS_TYPES,
+    CHECKSUM_PLACE,
+    Header,
+    TensorShape,
+    parse_header,
+)
 from labelweave.model_files.storable import _CLASSES
 from labelweave.model_files.trial_rows import trial_rows
 
-_TYPES = {
-    np.dtype(text).str: name
-    for name, text in {
-        "BOOL": "?", "U8": "u1", "I8": "i1", "U16": "<u2", "I16": "<i2", "U32": "<u4", "I32": "<i4",
-        "U64": "<u8", "I64": "<i8", "F16": "<f2", "F32": "<f4", "F64": "<f8",
-    }.items()
-}  # fmt: skip
 _NUMBERS = [0, 1, -1, 2, 3, 7, 2**31, -(2**31), 2**63, 10**30, 10**1000, 0.0, -0.0, 0.5, -0.5]
 _NUMBERS += [1e-300, 1e300, -1e300]
 _FLOATS = [{"__float__": text} for text in ("nan", "inf", "-inf")]
@@ -97,16 +97,10 @@ class Parts:
             name: value if name == "kind" else json.dumps(value, separators=(",", ":"))
             for name, value in self.fields.items()
         }
-        header = Header(
-            fields,
-            {
-                name: TensorShape(_TYPES[tensor.dtype.str], tensor.shape)
-                for name, tensor in self.tensors.items()
-            },
-        )
-        rest = b"".join(self.tensors[name].tobytes() for name in header.places())
-        digest = hashlib.sha256(header.to_bytes() + rest).hexdigest()
-        return header.to_bytes(Seals(digest)) + rest
+        types = {name: _SAFETENSORS_TYPES[tensor.dtype.str] for name, tensor in self.tensors.items()}
+        shapes = {name: TensorShape(types[name], tensor.shape) for name, tensor in self.tensors.items()}
+        header = Header(fields, shapes)
+        return _sealed(header.to_bytes() + b"".join(self.tensors[name].tobytes() for name in header.places()))
 
     @property
     def state(self) -> Any:
@@ -263,7 +257,7 @@ def _as_type(value: float, dtype: np.dtype) -> Any:
 def _change_type(random: Random, parts: Parts, other: Parts) -> None:
     name, tensor = _some_tensor(random, parts)
     with np.errstate(all="ignore"):
-        parts.tensors[name] = tensor.astype(one_of(random, list(_TYPES)))
+        parts.tensors[name] = tensor.astype(one_of(random, list(_SAFETENSORS_TYPES)))
 
 
 def _change_shape(random: Random, parts: Parts, other: Parts) -> None:
@@ -321,8 +315,7 @@ def edited(random: Random, data: bytes, other: bytes) -> bytes:
     whole = parts.to_bytes()
     if random.random() < 0.02:  # anything else, mostly in the header
         place = int(random.integers(200, len(whole)))
-        whole = whole[:place] + bytes([int(random.integers(32, 127))]) + whole[place + 1 :]
-        whole = _sealed(whole)
+        whole = _sealed(whole[:place] + bytes([int(random.integers(32, 127))]) + whole[place + 1 :])
     return whole
 
 
@@ -436,6 +429,7 @@ _PASSES = 50  # so that a fit to the last one does not hang
 _MARK = "checkpoint, "
 
 
+@cache
 def checkpoint_files() -> dict[str, bytes]:
     found = {}
     for name in KINDS:

@@ -13,7 +13,6 @@ import datetime
 import opcode
 import os
 import resource
-import signal
 import tempfile
 import traceback
 import warnings
@@ -32,7 +31,7 @@ from benchmarks.frame import command, flag
 import labelweave as lw
 from attacks.contract_table import CONTRACTS, Contract, ContractWorld
 from attacks.public_names import is_of_library
-from attacks.trials import allow_memory
+from attacks.trials import allow_memory, within
 
 _SECONDS = 30
 _MOST_BYTES = 2 << 30
@@ -157,16 +156,15 @@ def changed(value: Any) -> dict[str, Any]:
 
 
 def hostile_values(world: ContractWorld, contract: Contract, argument: str) -> dict[str, Any]:
-    found = universal()
-    for valid in contract.arguments[argument](world)[:1]:
-        found |= {f"valid, {name}": value for name, value in changed(valid).items()}
-    return found
+    valid = contract.arguments[argument](world)[0]
+    return universal() | {f"valid, {name}": value for name, value in changed(valid).items()}
 
 
 def fault(error: Exception, shown: str) -> str | None:
-    frames = [(frame, at) for frame, at in frames_of(error.__traceback__)]
+    frames = list(frames_of(error.__traceback__))
     code, at = frames[-1]
-    where = f"{type(error).__name__} at {Path(code.co_filename).name}:{error.__traceback__ and _line(error)}"
+    line = traceback.extract_tb(error.__traceback__)[-1].lineno
+    where = f"{type(error).__name__} at {Path(code.co_filename).name}:{line}"
     if isinstance(error, OSError) and error.filename is not None:
         return None  # errors of the operating system about a path
     if not isinstance(error, (ValueError, TypeError)):
@@ -186,10 +184,6 @@ def frames_of(found: TracebackType | None) -> Iterator[tuple[Any, int]]:
     while found is not None:
         yield found.tb_frame.f_code, found.tb_lasti
         found = found.tb_next
-
-
-def _line(error: Exception) -> int | None:
-    return traceback.extract_tb(error.__traceback__)[-1].lineno
 
 
 def not_finite(answer: Any) -> bool:
@@ -214,26 +208,20 @@ def _printed(value: Any) -> str:
         return ""
 
 
-def _too_long(*_: Any) -> None:
-    raise RuntimeError(f"more than {_SECONDS} seconds")
-
-
 @contextmanager
 def limits() -> Iterator[None]:
-    """Bound the memory of this process and set up alarms; long calls are interrupted in Python."""
+    """Bound the memory of this process, and work in a folder where files of hostile names do no harm."""
     before = resource.getrlimit(resource.RLIMIT_AS)
-    handler = signal.signal(signal.SIGALRM, _too_long)
     folder = Path.cwd()
     allow_memory(_MOST_BYTES)
     try:
         with warnings.catch_warnings(), tempfile.TemporaryDirectory() as scratch:
             warnings.simplefilter("ignore")
-            os.chdir(scratch)  # where files of hostile names are written
+            os.chdir(scratch)
             yield
     finally:
         os.chdir(folder)
         resource.setrlimit(resource.RLIMIT_AS, before)
-        signal.signal(signal.SIGALRM, handler)
 
 
 def violation(
@@ -241,9 +229,9 @@ def violation(
 ) -> str | None:
     """Call with some arguments, one of which may be hostile; return how that breaks the contract."""
     shown = "" if hostile is None else _printed(given[hostile])
-    signal.alarm(_SECONDS)
     try:
-        answer = contract.call(world, **given)
+        with within(_SECONDS):
+            answer = contract.call(world, **given)
     except (KeyboardInterrupt, SystemExit):
         raise
     except BaseException as error:
@@ -251,17 +239,12 @@ def violation(
             last = traceback.extract_tb(error.__traceback__)[-1]
             return f"refused: {type(error).__name__}: {str(error)[:200]} at {last}"
         return fault(error, shown)  # type: ignore[arg-type]
-    finally:
-        signal.alarm(0)
     return "an answer that is not finite" if contract.finite and not_finite(answer) else None
 
 
 def valid_arguments(world: ContractWorld, contract: Contract, choices: Mapping[str, int]) -> dict[str, Any]:
-    given = {}
-    for name, alternatives in contract.arguments.items():
-        values = alternatives(world)
-        given[name] = values[choices.get(name, 0) % len(values)]
-    return given
+    found = {name: alternatives(world) for name, alternatives in contract.arguments.items()}
+    return {name: values[choices.get(name, 0) % len(values)] for name, values in found.items()}
 
 
 def attack(names: list[str], number: int = 0) -> Iterator[str]:

@@ -150,11 +150,6 @@ def run(names: list[str], runs: int, seed: int = 0, n_rows: int = 1500) -> tuple
     return ends, wrong
 
 
-def _said(ends: Counter[str]) -> str:
-    done = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
-    return f"{ends.total()} runs ({done})"
-
-
 @command(
     runs=flag(60, "in all, of every kind in turn"),
     commands=several(COMMANDS),
@@ -162,5 +157,6 @@ def _said(ends: Counter[str]) -> str:
 )
 def main(given: Any) -> int:
     ends, wrong = run(given.commands, given.runs, given.seed)
-    print(f"{_said(ends)}, {len(wrong)} wrong", *wrong, sep="\n  ")
+    done = ", ".join(f"{count} {end}" for end, count in sorted(ends.items()))
+    print(f"{ends.total()} runs ({done}), {len(wrong)} wrong", *wrong, sep="\n  ")
     return bool(wrong)

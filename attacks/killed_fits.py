@@ -96,24 +96,17 @@ def attack(name: str, whole: Whole, random: np.random.Generator, folder: Path) -
 def run(names: list[str], n_fits: int, seed: int = 0) -> tuple[Counter[str], list[str]]:
     """Attack fits of every kind in turn; return counts, and what was wrong, one line each."""
     random, wholes, wrong = np.random.default_rng(seed), {}, []
-    counts: Counter[str] = Counter()
+    counts = Counter(fits=0, kills=0, continued=0)
     for number in range(n_fits):
         name = names[number % len(names)]
         with tempfile.TemporaryDirectory() as folder:
             if name not in wholes:
                 wholes[name] = whole_fit(name, Path(folder))
             found = attack(name, wholes[name], random, Path(folder))
-        counts += Counter(fits=1, kills=found.kills, continued=found.continued)
+        counts.update(fits=1, kills=found.kills, continued=found.continued)
         if found.wrong is not None:
             wrong.append(f"{name}, fit {number}, {found.kills} kills: {found.wrong}")
     return counts, wrong
-
-
-def _said(counts: Counter[str]) -> str:
-    return (
-        f"{counts['fits']} fits, killed {counts['kills']} times, went on from a checkpoint "
-        f"{counts['continued']} times"
-    )
 
 
 @command(
@@ -123,5 +116,6 @@ def _said(counts: Counter[str]) -> str:
 )
 def main(given: Any) -> int:
     counts, wrong = run(given.kinds, given.fits, given.seed)
-    print(f"{_said(counts)}, {len(wrong)} wrong", *wrong, sep="\n  ")
+    said = "{fits} fits, killed {kills} times, went on from a checkpoint {continued} times"
+    print(f"{said.format(**counts)}, {len(wrong)} wrong", *wrong, sep="\n  ")
     return bool(wrong)

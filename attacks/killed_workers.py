@@ -175,10 +175,6 @@ def fit_calibrated(client: Client, X: Any, Y: Any) -> lw.CalibratedLabelClassifi
     return lw.CalibratedLabelClassifier(inner, "sigmoid", cv=2).fit(quarters(X), quarters(Y))
 
 
-def covariance() -> Any:
-    return 0.2 + 0.8 * np.eye(make_table()[1].shape[1])
-
-
 def texts(X: Any) -> pd.DataFrame:
     return pd.DataFrame({"text": [" ".join(f"w{word}" for word in np.flatnonzero(row)) for row in X]})
 
@@ -190,7 +186,7 @@ def fit_texts(client: Client, X: Any, Y: Any) -> lw.TableModel:
 
 _FITS: dict[str, Any] = {
     "max-margin": fit,
-    "coupled": partial(fit, label_covariance=covariance()),
+    "coupled": partial(fit, label_covariance=0.2 + 0.8 * np.eye(20)),
     "kernel-margins": partial(fit, **_KERNEL_MARGINS),
     "low-rank": partial(fit, make=lw.LowRankClassifier, **_RANK),
     "kernel-logistic": partial(fit, make=lw.KernelLogisticClassifier, **_KERNEL),
@@ -306,10 +302,8 @@ def _whole(machines: Machines) -> Client:
 
 
 def told(kind: str, outcome: Outcome) -> Outcome:
-    print(
-        f"{kind}: {outcome.kills} killed, {outcome.seconds:.0f} s, {outcome.wrong or 'as it must be'}",
-        flush=True,
-    )
+    verdict = outcome.wrong or "as it must be"
+    print(f"{kind}: {outcome.kills} killed, {outcome.seconds:.0f} s, {verdict}", flush=True)
     return outcome
 
 

@@ -30,12 +30,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
+from traceback import extract_tb
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 from benchmarks.frame import command, flag
+from benchmarks.machine import MemoryClimb
 from sklearn.pipeline import Pipeline
 from threadpoolctl import threadpool_limits
 
@@ -80,11 +82,6 @@ def base_files() -> dict[str, bytes]:
             labelweave.save(labelweave.load(path), path)
             found[f"{name}, again"] = path.read_bytes()
     return found | pipeline_files()
-
-
-@cache
-def _checkpoints() -> dict[str, bytes]:
-    return checkpoint_files()
 
 
 def opened(name: str, path: Path) -> Any:
@@ -160,7 +157,7 @@ class Outcome:
 def make_file(seed: int) -> tuple[str, bytes]:
     """Make the edited file of a seed; return also the name of what was edited."""
     random = np.random.default_rng(seed)
-    files = _checkpoints() if random.random() < _CHECKPOINTS else base_files()
+    files = checkpoint_files() if random.random() < _CHECKPOINTS else base_files()
     name = one_of(random, list(files))
     return name, edited(random, files[name], files[one_of(random, list(files))])
 
@@ -168,7 +165,7 @@ def make_file(seed: int) -> tuple[str, bytes]:
 def attack_one(seed: int, path: Path, outcome: Outcome) -> None:
     name, data = make_file(seed)
     path.write_bytes(data)
-    before = _reset_peak()
+    memory = MemoryClimb()
     outcome.counts["files"] += 1
     stage = "bare"
     try:
@@ -184,7 +181,7 @@ def attack_one(seed: int, path: Path, outcome: Outcome) -> None:
     except Exception as error:
         where = _where(error)
         problems = [f"{stage}: {type(error).__name__} in {where}: {' '.join(str(error).split())[:100]}"]
-    grown, most = _peak() - before, MULTIPLE * len(data) + FREE
+    grown, most = memory.peak(), MULTIPLE * len(data) + FREE
     if grown > most:
         grown = min(grown, _grown_again(name, path))
     if grown > most:
@@ -196,30 +193,15 @@ def attack_one(seed: int, path: Path, outcome: Outcome) -> None:
 
 def _grown_again(name: str, path: Path) -> int:
     """Measure memory again: pages of libraries loaded the first time are now present."""
-    before = _reset_peak()
+    memory = MemoryClimb()
     with contextlib.suppress(Exception):
         list(violations(opened(name, path)))
-    return _peak() - before
+    return memory.peak()
 
 
 def _where(error: BaseException) -> str:
-    trace, place = error.__traceback__, ""
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        if is_of_library(code.co_filename):
-            place = f"{Path(code.co_filename).name}:{code.co_name}"
-        trace = trace.tb_next
-    return place
-
-
-def _reset_peak() -> int:
-    Path("/proc/self/clear_refs").write_text("5")
-    return _peak()
-
-
-def _peak() -> int:
-    with open("/proc/self/status") as file:
-        return next(1024 * int(line.split()[1]) for line in file if line.startswith("VmHWM"))
+    places = (one for one in reversed(extract_tb(error.__traceback__)) if is_of_library(one.filename))
+    return next((f"{Path(one.filename).name}:{one.name}" for one in places), "")
 
 
 @contextlib.contextmanager
@@ -263,7 +245,7 @@ def attack(seeds: range, tell: Callable[[int, Outcome], None] = lambda done, out
 def _warm() -> None:
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for name, data in (base_files() | _checkpoints()).items():
+        for name, data in (base_files() | checkpoint_files()).items():
             path = Path(folder) / "base.lw"
             path.write_bytes(data)
             wrong = list(violations(opened(name, path)))

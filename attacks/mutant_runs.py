@@ -22,7 +22,8 @@ import xml.etree.ElementTree as ElementTree
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
-from importlib.machinery import PathFinder, SourceFileLoader
+from importlib.machinery import SourceFileLoader
+from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -67,7 +68,9 @@ class Reach:
     @cache  # noqa: B019 - one object a process
     def _lines(self, path: str) -> dict[int, set[str]]:
         reached = self._data.contexts_by_lineno(path)
-        return {line: set(_test_names(contexts)) for line, contexts in reached.items()}
+        return {
+            line: {one.rsplit("|", 1)[0] for one in contexts if one} for line, contexts in reached.items()
+        }
 
     def tests(self, path: str, line: int) -> list[str]:
         """List tests that run a line: those that import its module first, then those of its area, fast ones
@@ -81,9 +84,7 @@ class Reach:
         found = set() if within.isupper() else self._tests_at(path, lines)
         if not found:
             names = {part.split(".")[0] for part in within.strip("()").split(", ")}
-            found = {
-                test for name in names for test in self._tests_of_users((module_name(path), name), set())
-            }
+            found = set().union(*(self._tests_of_users((module_name(path), name), set()) for name in names))
             found |= {test for test in self.seconds if _imports(test.split("::")[0], module_name(path))}
         area = "tests/" + Path(path).parts[2].strip("_") + "/"
         known = [test for test in found if test in self.seconds and test.startswith("tests/")]
@@ -120,10 +121,6 @@ def _test_times(path: Path) -> Iterator[tuple[str, float]]:
         if case.find("failure") is None and case.find("error") is None and case.find("skipped") is None:
             where = case.get("classname", "").replace(".", "/") + ".py"
             yield f"{where}::{case.get('name')}", float(case.get("time", "0"))
-
-
-def _test_names(contexts: Iterable[str]) -> Iterator[str]:
-    return (context.rsplit("|", 1)[0] for context in contexts if context)
 
 
 def _statement(parsed: ast.Module, line: int) -> tuple[range, str]:
@@ -166,41 +163,25 @@ def _uses(path: Path) -> Iterator[_Use]:
                 if isinstance(part, ast.Name)
             }
     for node in parsed.body:
-        is_definition = isinstance(node, ast.FunctionDef | ast.ClassDef)
-        within = (
-            node.name
-            if is_definition
-            else ast.unparse(node.targets[0])
-            if isinstance(node, ast.Assign)
-            else ""
-        )
+        assigned = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else ""
+        within = node.name if isinstance(node, ast.FunctionDef | ast.ClassDef) else assigned
         for part in ast.walk(node):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load) and part.id in names:
                 yield _Use(relative, names[part.id], part.lineno, within)
 
 
 class _ChangedFile(SourceFileLoader):
-    """Read a module from changed text."""
+    """Find one module, and read it from changed text."""
 
     def __init__(self, name: str, path: str, text: str) -> None:
         super().__init__(name, path)
         self._text = text
 
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
+        return spec_from_file_location(name, self.path, loader=self) if name == self.name else None
+
     def get_code(self, fullname: str) -> Any:
         return compile(self._text, self.path, "exec", dont_inherit=True)
-
-
-class _Finder:
-    def __init__(self, name: str, text: str) -> None:
-        self._name, self._text = name, text
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        if name != self._name:
-            return None
-        spec = PathFinder.find_spec(name, path)
-        assert spec is not None
-        spec.loader = _ChangedFile(name, str(spec.origin), self._text)
-        return spec
 
 
 def _loops_that_need(name: str) -> set[str]:
@@ -279,16 +260,17 @@ class Runs:
         """Return whether a changed file is noticed ("killed" or "survived"), and by which test."""
         tests = [test for test in tests if test in self._items]
         while some := self._first([test for test in tests if self._sound.get(test, True)]):
-            limit = 10.0 + 2 * self._time(some) + _COMPILING * ("/foundation/loops/" in path)
+            limit = (
+                10.0
+                + 2 * sum(map(self._times.__getitem__, some))
+                + _COMPILING * ("/foundation/loops/" in path)
+            )
             failed, end = self._run((path, text), some, limit)
             if not failed and not end:
                 return "survived", f"{len(some)} of {len(tests)} tests"
             if not failed or self._passes(failed):
                 return "killed", failed or end
         return "survived", "no test"
-
-    def _time(self, tests: list[str]) -> float:
-        return sum(self._times[test] for test in tests)
 
     def _first(self, tests: list[str]) -> list[str]:
         """Take as many tests as the time allows, at least the first."""
@@ -372,20 +354,17 @@ def _changed_in_place(path: str, text: str) -> bool:
     place = str(ROOT / path)
     if "/foundation/loops/" in path:
         return False
-    before, after = (
-        dict(_codes(compile(source, place, "exec"))) for source in ((ROOT / path).read_text(), text)
-    )
+    sources = (ROOT / path).read_text(), text
+    before, after = (dict(_codes(compile(source, place, "exec"))) for source in sources)
     if before.keys() != after.keys() or before[_TOP] != after[_TOP]:
         return False
     changed = {key: code for key, code in after.items() if code != before[key]}
     functions = [found for found in gc.get_objects() if isinstance(found, FunctionType)]
     for function in functions:
         code = function.__code__
-        new = (
-            changed.pop((code.co_qualname, code.co_firstlineno), None) if code.co_filename == place else None
-        )
-        if new is not None:
-            function.__code__ = new
+        key = code.co_qualname, code.co_firstlineno
+        if code.co_filename == place and key in changed:
+            function.__code__ = changed.pop(key)
     return not changed
 
 
@@ -408,6 +387,6 @@ def _import_anew(path: str, text: str) -> None:
     for loaded, module in list(sys.modules.items()):
         if loaded.split(".")[0] == "labelweave" or str(getattr(module, "__file__", "")).startswith(tests):
             del sys.modules[loaded]
-    sys.meta_path.insert(0, _Finder(name, text))
+    sys.meta_path.insert(0, _ChangedFile(name, str(ROOT / path), text))
     if ".foundation.loops" in name:
         _compile_anew(_loops_that_need(name))

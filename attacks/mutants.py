@@ -21,6 +21,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,14 +65,13 @@ class Mutant(NamedTuple):
     def source(self) -> str:
         from cosmic_ray.mutating import mutate_code
 
-        text = mutate_code((ROOT / self.path).read_text(), _operator(self.operator), self.occurrence)
-        return str(text)
+        return str(mutate_code((ROOT / self.path).read_text(), _operator(self.operator), self.occurrence))
 
     def said(self, text: str) -> dict[str, Any]:
         """Return its record: the changed line, before and after."""
         lines = (ROOT / self.path).read_text().splitlines()
-        pairs = [(old, new) for old, new in zip(lines, text.splitlines(), strict=False) if old != new]
-        was, becomes = pairs[0]
+        pairs = zip(lines, text.splitlines(), strict=False)
+        was, becomes = next((old, new) for old, new in pairs if old != new)
         kept = {"key": self.key, "path": self.path, "line": self.line, "operator": self.operator}
         return {**kept, "was": was.strip(), "becomes": becomes.strip()}
 
@@ -151,14 +151,12 @@ def _number(seed: int, mutant: Mutant) -> bytes:
 
 def _first(found: list[Mutant], count: int) -> list[Mutant]:
     """Take the first ones that change the meaning of the file."""
-    some: list[Mutant] = []
-    for mutant in found:
-        if len(some) == count:
-            break
-        text = (ROOT / mutant.path).read_text()
-        if ast.dump(ast.parse(mutant.source())) != ast.dump(ast.parse(text)):
-            some.append(mutant)
-    return some
+
+    def changes(mutant: Mutant) -> bool:
+        texts = mutant.source(), (ROOT / mutant.path).read_text()
+        return len({ast.dump(ast.parse(text)) for text in texts}) == 2
+
+    return list(islice(filter(changes, found), count))
 
 
 def outcomes(log: Path) -> dict[str, dict[str, Any]]:

@@ -26,6 +26,7 @@ from typing import Any
 
 import scipy.linalg  # noqa: F401  loads its library
 from benchmarks.frame import command, flag, several, without_name
+from benchmarks.programs import threads
 from threadpoolctl import threadpool_info
 
 from attacks.processors import numpy_features
@@ -127,7 +128,6 @@ def _python(version: str) -> Machine:
 
 
 _NOBODY = 65534
-_THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 MACHINES: dict[str, Callable[[Path], Machine]] = {
     "as it is": lambda _: Machine(),
     "blank and accent": lambda _: Machine(FOLDERS[1]),
@@ -139,7 +139,7 @@ MACHINES: dict[str, Callable[[Path], Machine]] = {
     "NumPy without vector code": lambda _: Machine(variables={"NPY_DISABLE_CPU_FEATURES": numpy_features(0)}),
     "Numba for any processor": lambda _: Machine(variables={"NUMBA_CPU_NAME": "generic"}),
     "one core": lambda _: _one_core(),
-    "four threads": lambda _: Machine(variables=dict.fromkeys(_THREADS, "4")),
+    "four threads": lambda _: Machine(variables=threads(4)),
     "C, Kathmandu": lambda _: Machine(variables={"LANG": "C", "LC_ALL": "C", "TZ": "Asia/Kathmandu"}),
     "another user": lambda _: _another_user(),
     "backwards": lambda _: Machine(arguments=("--backwards",)),

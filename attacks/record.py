@@ -4,14 +4,11 @@
     python -m attacks.record --page                # write the tables again from the stored output
     python -m attacks.record certificates --arguments "--estimators low-rank" --part factors  # a further run
 
-Runs are stored in ``attacks/results``: the command, its date, version and duration, how it ended, and its
-last lines.
+Runs are stored in ``attacks/results``: the machine, date and commit, the command and its duration, how it
+ended, and its last lines.
 """
 
-import datetime
-import json
 import os
-import platform
 import re
 import shlex
 import subprocess
@@ -21,9 +18,8 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.frame import command, flag, without_name, write_json
+from benchmarks.frame import command, flag, read_json, save, without_name
 
-import labelweave
 from attacks.peers import LIBRARIES, OUTCOMES
 
 _RESULTS = Path(__file__).with_name("results")
@@ -42,7 +38,7 @@ ATTACKERS = {  # with their usual arguments
     "processors": "",
     "stress": "--minutes 5",
     "soak": "--fits 10000",
-    "peers": "--model-files 100",
+    "peers": "--model-files 100 --out attacks/results/peer_trials.json",
 }
 _SETTINGS = {
     "bounds": {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": ".numba-boundscheck"},
@@ -53,34 +49,26 @@ _SETTINGS = {
 def run(name: str, arguments: str | None, part: str | None = None) -> None:
     """Run an attack and store its output; with the name of a part, next to its other runs."""
     words = shlex.split(ATTACKERS[name] if arguments is None else arguments)
-    words += ["--out", str(_RESULTS / "peer_trials.json")] if name == "peers" else []
-    command = _command(name, shlex.join(words[: len(words) - 2 * (name == "peers")]))
+    settings = _SETTINGS.get(name, {})
+    command = shlex.join([*map("=".join, settings.items()), "python", "-m", f"attacks.{name}", *words])
     print(command, flush=True)
     started = time.monotonic()
     done = subprocess.run(
         [sys.executable, "-m", f"attacks.{name}", *words],
         stdout=subprocess.PIPE,
         text=True,
-        env=os.environ | _SETTINGS.get(name, {}),
+        env=os.environ | settings,
         check=False,
     )
     said = done.stdout.strip().splitlines()[-_LAST_LINES:]
     print(*said, sep="\n", flush=True)
     kept = {
         "command": command,
-        "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
-        "version": labelweave.__version__,
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors",
         "seconds": round(time.monotonic() - started),
         "exit": done.returncode,
         "said": said,
     }
-    write_json(_RESULTS / (f"{name}.json" if part is None else f"{name}.{part}.json"), kept)
-
-
-def _command(name: str, arguments: str) -> str:
-    settings = [f"{key}={value}" for key, value in _SETTINGS.get(name, {}).items()]
-    return " ".join([*settings, "python -m", f"attacks.{name}", arguments]).strip()
+    save(_RESULTS / (f"{name}.json" if part is None else f"{name}.{part}.json"), kept)
 
 
 def with_tables(page: str) -> str:
@@ -89,17 +77,13 @@ def with_tables(page: str) -> str:
 
 
 def _table(name: str) -> str:
-    if name == "runs":
-        return _run_table()
-    return _peer_table(json.loads((_RESULTS / "peer_trials.json").read_text())["trials"])
-
-
-def _run_table() -> str:
-    """Write a line per stored run: its last line, or all of them if it failed."""
+    """Write a line per stored run: its last line, or all of them if it failed; or the tables of peers."""
+    if name != "runs":
+        return _peer_table(read_json(_RESULTS / "peer_trials.json")["trials"])
     lines = ["| run | date | seconds | result |", "|---|---|---:|---|"]
     for name in (name for name in ATTACKERS if name != "peers"):  # which have separate tables
         places = [_RESULTS / f"{name}.json", *sorted(_RESULTS.glob(f"{name}.*.json"))]
-        lines += [_run_line(json.loads(place.read_text())) for place in places if place.exists()]
+        lines += [_run_line(read_json(place)) for place in places if place.exists()]
     return "\n".join([*lines, ""])
 
 

@@ -20,6 +20,10 @@ _TIES = 0.6 * np.eye(N_LABELS) + 0.4
 _TREE = {"x": ["a", "b"], "y": ["c", "d"]}
 ONE_CLASS = "logistic, tree", "logistic, classes"  # kinds whose rows have one class
 
+_SHORT = lw.HyperparameterSearch(max_learning_iter=7)
+_OF_CLASSES = lw.HyperparameterSearch(max_learning_iter=7, tie="class")
+_LOGISTIC = lw.KernelLogisticClassifier(hyperparameters="fixed")
+
 CHECKPOINTED: dict[str, Any] = {
     "margins, coordinates": lw.MaxMarginClassifier(solver="coordinate_ascent"),
     "margins, coupled": lw.MaxMarginClassifier(solver="coordinate_ascent", label_covariance=_TIES),
@@ -31,16 +35,12 @@ CHECKPOINTED: dict[str, Any] = {
     "margins, rbf pairs": lw.MaxMarginClassifier(kernel="rbf", solver="working_set"),
     "margins, own solver": lw.MaxMarginClassifier(kernel="rbf", solver=Fista(), max_iter=3000),
     "margins, learned": lw.MaxMarginClassifier(kernel="rbf", hyperparameters="learn", label_covariance=2),
-    "logistic, fixed": lw.KernelLogisticClassifier(hyperparameters="fixed"),
-    "logistic, learned": lw.KernelLogisticClassifier(
-        hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
-    ),
+    "logistic, fixed": _LOGISTIC,
+    "logistic, learned": lw.KernelLogisticClassifier(hyperparameters=_SHORT),
     "logistic, tree": lw.KernelLogisticClassifier(
         taxonomy=_TREE, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="level")
     ),
-    "logistic, pivots": lw.KernelLogisticClassifier(
-        kernel_rank=30, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
-    ),
+    "logistic, pivots": lw.KernelLogisticClassifier(kernel_rank=30, hyperparameters=_SHORT),
     "low rank": lw.LowRankClassifier(3),
     "low rank, logistic": lw.LowRankClassifier(3, loss="log_loss", kernel="rbf"),
     "low rank, learned": lw.LowRankClassifier(
@@ -96,22 +96,14 @@ SETTINGS: dict[str, Any] = {
     "logistic, symmetrized": lw.KernelLogisticClassifier(
         hyperparameters="fixed", solver="symmetrized_gradients", tol=1e-8
     ),
-    "logistic, apart": lw.KernelLogisticClassifier(
-        intercept_variance="learn", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="class")
-    ),
-    "logistic, widths": lw.KernelLogisticClassifier(
-        "ard", hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
-    ),
-    "logistic, coupled": lw.KernelLogisticClassifier(
-        label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7)
-    ),
-    "logistic, factors": lw.KernelLogisticClassifier(
-        label_covariance=2, hyperparameters=lw.HyperparameterSearch(max_learning_iter=7, tie="class")
-    ),
+    "logistic, apart": lw.KernelLogisticClassifier(intercept_variance="learn", hyperparameters=_OF_CLASSES),
+    "logistic, widths": lw.KernelLogisticClassifier("ard", hyperparameters=_SHORT),
+    "logistic, coupled": lw.KernelLogisticClassifier(label_covariance=2, hyperparameters=_SHORT),
+    "logistic, factors": lw.KernelLogisticClassifier(label_covariance=2, hyperparameters=_OF_CLASSES),
     "logistic, kernels": lw.KernelLogisticClassifier(
         ["rbf", "linear"],
         label_covariance=[lw.LabelCovariance.weighted([np.eye(N_LABELS), _TIES]), None],
-        hyperparameters=lw.HyperparameterSearch(max_learning_iter=7),
+        hyperparameters=_SHORT,
     ),
     "logistic, uncertain": lw.KernelLogisticClassifier(
         uncertainty="laplace",
@@ -144,17 +136,13 @@ SETTINGS: dict[str, Any] = {
 COMPOSED: dict[str, Any] = {
     "calibrated, steps": lw.CalibratedLabelClassifier(lw.LowRankClassifier(3), "isotonic", cv=3),
     "calibrated, sets": lw.CalibratedLabelClassifier(lw.MaxMarginClassifier(), decision="expected_f1", cv=3),
-    "tuned for all labels": lw.TunedThresholdClassifier(
-        lw.KernelLogisticClassifier(hyperparameters="fixed"), "macro_f1", scope="global", cv=3
-    ),
+    "tuned for all labels": lw.TunedThresholdClassifier(_LOGISTIC, "macro_f1", scope="global", cv=3),
     "tuned, top": lw.TunedThresholdClassifier(lw.MaxMarginClassifier(), scope="top_k", cv=3),
     "automatic": lw.AutoLabelClassifier(members=["rbf"], time_budget=1e-3),
     "hierarchy": lw.HierarchicalClassifier(
         lw.KernelLogisticClassifier("linear", hyperparameters="fixed"), {"a": ["b", "c"], "d": ["e"]}
     ),
-    "texts of labels": lw.LabelTextClassifier(
-        lw.KernelLogisticClassifier(hyperparameters="fixed"), embedding=embedding
-    ),
+    "texts of labels": lw.LabelTextClassifier(_LOGISTIC, embedding=embedding),
     "zero-shot": lw.ZeroShotClassifier(None, np.eye(N_LABELS, dtype=int), temperature=1.0),
 }
 """What decides, combines or prepares around models inside."""
@@ -225,7 +213,7 @@ def mark(model: Any, X: Any) -> str:
     """Digest the results of a fit, except work and seconds, and its scores of rows."""
     digest = hashlib.sha256()
     for part in (model, getattr(model, "estimator_", None)):
-        _add(digest, _found(vars(part)) if part is not None else None)
+        _add(digest, _found(part) if part is not None else None)
     _add(digest, scores_of(model, X))
     return digest.hexdigest()[:16]
 
@@ -253,12 +241,9 @@ def scores_of(model: Any, X: Any) -> np.ndarray:
     return np.asarray(scores.toarray() if sp.issparse(scores) else scores, dtype=np.float64)
 
 
-def _found(fitted_attributes: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: value
-        for name, value in fitted_attributes.items()
-        if name.endswith("_") and name not in _NOT_FOUND
-    }
+def _found(model: Any) -> dict[str, Any]:
+    names = [name for name in vars(model) if name.endswith("_") and name not in _NOT_FOUND]
+    return {name: getattr(model, name) for name in names}
 
 
 def _add(digest: Any, value: Any) -> None:

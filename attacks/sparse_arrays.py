@@ -11,9 +11,10 @@ processes, so that a crash is counted and the next trial continues.
 import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -21,8 +22,8 @@ import numpy as np
 import scipy.sparse as sp
 from benchmarks.frame import command, flag
 
-from attacks import small_fits
 from attacks.contract_table import CONTRACTS, Contract, ContractWorld
+from attacks.small_fits import digest_of
 from attacks.trials import Ended, trials
 from labelweave import datasets
 from labelweave.features import FeatureMatrix, LinearKernel, RBFKernel
@@ -60,22 +61,10 @@ def _misaligned(part: np.ndarray) -> np.ndarray:
     return moved
 
 
-def _strided(part: np.ndarray) -> np.ndarray:
-    return np.repeat(part, 2)[::2]
-
-
 def _read_only(part: np.ndarray) -> np.ndarray:
     part = part.copy()
     part.flags.writeable = False
     return part
-
-
-def _wide(part: np.ndarray) -> np.ndarray:
-    return part.astype(np.int64) if part.dtype.kind == "i" else part
-
-
-def _swapped(part: np.ndarray) -> np.ndarray:
-    return part.astype(part.dtype.newbyteorder())
 
 
 def _unsorted(random: Random, table: sp.csr_array) -> Any:
@@ -89,18 +78,23 @@ def _unsorted(random: Random, table: sp.csr_array) -> Any:
     return made
 
 
+_MOVED: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "misaligned": _misaligned,
+    "strided": lambda part: np.repeat(part, 2)[::2],
+    "read-only": _read_only,
+    "64-bit indices": lambda part: part.astype(np.int64) if part.dtype.kind == "i" else part,
+    "byte-swapped": lambda part: part.astype(part.dtype.newbyteorder()),
+}
 SOUND: dict[str, Callable[[Random, sp.csr_array], Any]] = {
     "another format": _converted,
-    "misaligned": lambda random, table: _with_parts(random, table, _misaligned),
-    "strided": lambda random, table: _with_parts(random, table, _strided),
-    "read-only": lambda random, table: _with_parts(random, table, _read_only),
-    "64-bit indices": lambda random, table: _with_parts(random, table, _wide),
-    "byte-swapped": lambda random, table: _with_parts(random, table, _swapped),
+    **{name: partial(_with_parts, change=change) for name, change in _MOVED.items()},
     "unsorted": _unsorted,
 }
 
 
-def _change_index(random: Random, made: Any, value: int) -> None:
+def _change_index(random: Random, made: Any, values: Sequence[int]) -> None:
+    """Replace an index by one of some values; 0 and more are added to the number of rows or columns."""
+    value = int(random.choice(values))
     if made.format == "coo":
         axis = int(random.integers(2))
         coords = [part.astype(np.int64) for part in made.coords]
@@ -144,28 +138,24 @@ def _change_start(random: Random, made: Any) -> None:
     made.indptr = starts
 
 
-def _damaged(change: Callable[[Random, Any], None], formats: tuple[str, ...]) -> Any:
+def _damaged(change: Callable[..., None], formats: Iterable[str] = _PARTS, **more: Any) -> Any:
     def make(random: Random, table: sp.csr_array) -> Any:
-        name = str(random.choice(formats))
+        name = str(random.choice(list(formats)))
         kind = getattr(sp, f"{name}_{random.choice(['array', 'matrix'])}")
         made = kind(table.asformat(name)).copy()
-        change(random, made)
+        change(random, made, **more)
         return made
 
     return make
 
 
 DAMAGED: dict[str, Callable[[Random, sp.csr_array], Any]] = {
-    "index too large": _damaged(
-        lambda random, made: _change_index(random, made, int(random.choice(_FAR))), tuple(_PARTS)
-    ),
-    "index negative": _damaged(
-        lambda random, made: _change_index(random, made, -1 - int(random.choice(_FAR))), tuple(_PARTS)
-    ),
-    "index of 40 bits": _damaged(lambda random, made: _change_index(random, made, 2**40), tuple(_PARTS)),
+    "index too large": _damaged(_change_index, values=_FAR),
+    "index negative": _damaged(_change_index, values=[-1 - far for far in _FAR]),
+    "index of 40 bits": _damaged(_change_index, values=[2**40]),
     "row starts": _damaged(_change_start, ("csr", "csc")),
-    "part too short": _damaged(_cut, tuple(_PARTS)),
-    "part of another type": _damaged(_retype, tuple(_PARTS)),
+    "part too short": _damaged(_cut),
+    "part of another type": _damaged(_retype),
 }
 
 
@@ -173,9 +163,7 @@ def _other_shape(random: Random, made: Any) -> None:
     made._shape = tuple(max(0, size + int(random.choice([-2, -1, 1, 1000]))) for size in made.shape)
 
 
-LYING: dict[str, Callable[[Random, sp.csr_array], Any]] = {
-    "another shape": _damaged(_other_shape, tuple(_PARTS))
-}
+LYING: dict[str, Callable[[Random, sp.csr_array], Any]] = {"another shape": _damaged(_other_shape)}
 """Whether these make sense depends on where their entries are; nothing may break."""
 
 
@@ -239,24 +227,15 @@ def _block(kernel: Any) -> Target:
     return Target(lambda world: world.X, lambda world, X: kernel.block(FeatureMatrix(X), plain(world)))
 
 
-def _all_targets() -> dict[str, Target]:
-    return {
-        **dict(_targets()),
-        "FeatureMatrix": Target(lambda world: world.X, lambda world, X: FeatureMatrix(X).data),
-        "LinearKernel.block": _block(LinearKernel()),
-        "RBFKernel.block": _block(RBFKernel(0.5)),
-        "write_svmlight": _written(datasets.write_svmlight),
-        "write_xmc": _written(datasets.write_xmc),
-        "write_mulan": _written(datasets.write_mulan, 2),
-    }
-
-
-TARGETS: dict[str, Target] = _all_targets()
-
-
-def is_same(one: Any, other: Any) -> bool:
-    """Return whether two results are the same to the last bit."""
-    return small_fits.digest_of(one) == small_fits.digest_of(other)
+TARGETS: dict[str, Target] = {
+    **dict(_targets()),
+    "FeatureMatrix": Target(lambda world: world.X, lambda world, X: FeatureMatrix(X).data),
+    "LinearKernel.block": _block(LinearKernel()),
+    "RBFKernel.block": _block(RBFKernel(0.5)),
+    "write_svmlight": _written(datasets.write_svmlight),
+    "write_xmc": _written(datasets.write_xmc),
+    "write_mulan": _written(datasets.write_mulan, 2),
+}
 
 
 def drawn(seed: int) -> tuple[str, str, str, Random]:
@@ -302,7 +281,7 @@ class Attacker:
             return "failed", f"{type(error).__name__}: {error}"
         if kind == "damaged":
             return "failed", "accepted"
-        if kind == "sound" and not is_same(answer, due):
+        if kind == "sound" and digest_of(answer) != digest_of(due):
             return "failed", "another answer"
         return ("no matter" if kind == "lying" else "same answer"), ""
 

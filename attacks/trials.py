@@ -1,9 +1,10 @@
-"""Numbered trials in a separate process, which is restarted after a trial that ended it."""
+"""Limits of memory and time, and numbered trials in a process that is restarted after one that ended it."""
 
 import multiprocessing
 import resource
+import signal
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -22,6 +23,22 @@ def allow_memory(more: int) -> None:
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     most = pages * resource.getpagesize() + more
     resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+
+
+@contextmanager
+def within(seconds: int) -> Iterator[None]:
+    """Interrupt what takes longer, in Python, with a TimeoutError."""
+
+    def too_long(*_: Any) -> None:
+        raise TimeoutError(f"more than {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, too_long)
+    signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
 
 
 def _work(begin: Callable[[], AbstractContextManager[Trial]], seeds: range, reports: Connection) -> None:

@@ -12,11 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import scipy.sparse as sp
-from sklearn import metrics as sk
 
-from benchmarks.auto_quality import load
-from benchmarks.frame import OUT, begin_picture, command, cost_of, flag, write_json, write_picture
-from benchmarks.machine import describe_machine
+from benchmarks.auto_quality import load, rank_measures
+from benchmarks.frame import OUT, begin_picture, command, cost_of, flag, save, write_picture
 from labelweave import AutoLabelClassifier, metrics
 from labelweave.decisions.automatic.plan import Shape, make_plan
 
@@ -39,9 +37,7 @@ def measure(name: str) -> list[dict[str, Any]]:
                 "cpu_seconds": spent,
                 "oof_loss": model.oof_loss_,
                 "micro_f1": float(metrics.f1_score(Y_test, model.predict(X_test), average="micro")),
-                "micro_auprc": float(
-                    sk.average_precision_score(truth.ravel(), model.predict_proba(X_test).ravel())
-                ),
+                "micro_auprc": rank_measures(truth, model.predict_proba(X_test))["AUPRC_MICRO"],
             }
         found.append({"budget": budget, "plan": json.loads(plan), **known[plan]})
         print(name, found[-1], flush=True)
@@ -69,7 +65,6 @@ def draw(results: dict[str, list[dict[str, Any]]], path: Path) -> None:
 @command(sets=["scene", "yeast"], out=OUT, figure=flag(type=Path))
 def main(flags: Any) -> None:
     results = {name: measure(name) for name in flags.sets}
-    if flags.out:
-        write_json(flags.out, {"machine": describe_machine(), "sets": results})
+    save(flags.out, {"sets": results})
     if flags.figure:
         draw(results, flags.figure)

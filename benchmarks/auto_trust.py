@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from benchmarks.auto_quality import FOLDER, load
+from benchmarks.auto_quality import FOLDER, dense, load
 from benchmarks.frame import command, flag
 from labelweave import AutoLabelClassifier, LabelMatrix, datasets
 from labelweave.decisions.automatic.label_sets import value_of_sets
@@ -38,11 +38,8 @@ def many_rows() -> Iterator[tuple[str, Any, Any]]:
     random = np.random.default_rng(99)
     X, first, second = (random.normal(size=size) for size in ((20_000, 20), (20, 8), (8, 12)))
     scores = np.tanh(X @ first) @ second + 1.5 * random.normal(size=(len(X), 6)) @ random.normal(size=(6, 12))
-    yield (
-        "synthetic",
-        X,
-        (scores > np.diag(np.quantile(scores, np.linspace(0.6, 0.97, 12), axis=0))).astype(int),
-    )
+    levels = np.diag(np.quantile(scores, np.linspace(0.6, 0.97, 12), axis=0))
+    yield "synthetic", X, (scores > levels).astype(int)
 
 
 def one_draw(X: Any, Y: Any, n: int, seed: int, members: Any) -> tuple[float, float, float]:
@@ -52,8 +49,7 @@ def one_draw(X: Any, Y: Any, n: int, seed: int, members: Any) -> tuple[float, fl
     counts = Y[train].sum(axis=0)
     Y = Y[:, (counts >= _FEWEST) & (counts < n)]
     model = AutoLabelClassifier(members=members, random_state=seed).fit(X[train], Y[train])
-    sets = model.predict(X[test])
-    sets = sets.toarray() if sp.issparse(sets) else np.asarray(sets)
+    sets = np.asarray(dense(model.predict(X[test])))
     value, error = value_of_sets(LabelMatrix.from_any(Y[test]), sets, model.metric)
     return value - model.oof_score_, model.oof_standard_error_, error
 

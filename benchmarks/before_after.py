@@ -19,14 +19,14 @@ from typing import IO, Any
 
 from benchmarks.frame import OUT, command, flag, save, several
 from benchmarks.needed_data import missing
-from benchmarks.problems import DEFAULT_DATA
+from benchmarks.programs import threads
 
 # what a process runs: a line that loads X and Y, then one that makes the model
+_MULAN = "d = read_part('{}', 'train'); X, Y = d.X, d.Y"
 _DEBTAGS = "d = datasets.load_debtags(); X, Y = d.X, LabelMatrix.from_any(d.Y)"
-_MULAN = "d = datasets.read_mulan(data / '{0}/{0}-train.arff', data / '{0}/{0}.xml'); X, Y = d.X, d.Y"
-_RCV1 = "X, Y = load_problem('rcv1-subset1', data.parent)"
-_AWA = "X, Y = load_animals(2000, data.parent)"
-_SATIMAGE = "p = load_class_problem('satimage', data.parent); X, Y = p.X[:2000], p.labels[:2000]"
+_RCV1 = "X, Y = load_problem('rcv1-subset1')"
+_AWA = "X, Y = load_animals(2000)"
+_SATIMAGE = "p = load_class_problem('satimage').first(2000); X, Y = p.X, p.labels"
 FITS = {
     "debtags, linear max-margin, 1e-3": (_DEBTAGS, "MaxMarginClassifier()"),
     "RCV1, linear max-margin, 1e-3": (_RCV1, "MaxMarginClassifier()"),
@@ -58,14 +58,10 @@ FITS = {
 _PROCESS = """
 import sys, time, json, warnings
 import numpy as np
-from pathlib import Path
 from labelweave import *
 from labelweave import datasets
-from benchmarks.problems import load_problem
-from benchmarks.problems import load_animals
-from benchmarks.problems import load_class_problem
+from benchmarks.problems import load_animals, load_class_problem, load_problem, read_part
 warnings.simplefilter("ignore")
-data = Path(sys.argv[1])
 {load}
 {model}.fit(X, Y)
 print("ready", flush=True)
@@ -80,18 +76,10 @@ for line in sys.stdin:
 
 def _start(source: Path, load: str, model: str, said: IO[str]) -> subprocess.Popen[str]:
     root = Path(__file__).resolve().parents[1]
-    threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    environment = {**os.environ, **threads, "PYTHONPATH": f"{source}{os.pathsep}{root}"}
+    environment = {**os.environ, **threads(1), "PYTHONPATH": f"{source}{os.pathsep}{root}"}
     script = _PROCESS.format(load=load, model=model)
-    return subprocess.Popen(
-        [sys.executable, "-c", script, str(DEFAULT_DATA / "mulan")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=said,
-        text=True,
-        env=environment,
-        cwd=root,
-    )
+    pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": said}
+    return subprocess.Popen([sys.executable, "-c", script], **pipes, text=True, env=environment, cwd=root)
 
 
 def _ask(process: subprocess.Popen[str]) -> list[float]:

@@ -22,8 +22,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, timed, write_json, write_picture
-from benchmarks.machine import describe_machine
+from benchmarks.frame import IMAGES, RESULTS, begin_picture, command, flag, save, timed, write_picture
 from benchmarks.margin_runs import Search
 from benchmarks.peers.exchange import PeerProblem
 from benchmarks.problems import load_kernel_problem
@@ -146,13 +145,7 @@ def main(arguments: Any) -> None:
     curves = dict(zip(_STYLES, (working_sets, alternating, libsvm), strict=True))
     lines = table(curves)
     print("\n".join(lines))
-    settings = {
-        "problem": arguments.problem,
-        "labels": problem.Y.shape[1],
-        "every": arguments.every,
-        "C": 1.0,
-    }
+    settings = {"problem": arguments.problem, "labels": problem.Y.shape[1], "every": arguments.every}
     numbers = {name: asdict(curve) for name, curve in curves.items()}
-    measured = {**describe_machine(), **settings, "threads": 1, "table": lines, "curves": numbers}
-    write_json(arguments.out, measured)
+    save(arguments.out, settings | {"C": 1.0, "threads": 1, "table": lines, "curves": numbers})
     _draw(curves, f"{arguments.problem}, {problem.Y.shape[1]} labels, RBF", arguments.figure)

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 import labelweave as lw
-from benchmarks.frame import RESULTS, command, cost_of, flag, timed, write_json
-from benchmarks.machine import describe_machine
+from benchmarks.frame import RESULTS, command, cost_of, flag, save, timed
 from benchmarks.problems import DEFAULT_DATA
 from labelweave.datasets import LabeledData, read_hierarchical_arff
 from labelweave.metrics import average_precision_score
@@ -83,7 +82,7 @@ def agreement(scores: Any, fitted: LabeledData, truth: lw.LabelMatrix) -> dict[s
 )
 def main(chosen: Any) -> None:
     warnings.simplefilter("ignore")
-    results: dict[str, Any] = describe_machine()
+    results: dict[str, Any] = {}
     for name in chosen.sets:
         results[name] = {"C-HMCNN": _STATED.get(name)}
         rows = rows_of(name)
@@ -93,4 +92,4 @@ def main(chosen: Any) -> None:
                 made.set_params(time_budget=chosen.time_budget)
             results[name][model] = _measured(made, *rows)
             print(name, model, results[name][model], flush=True)
-            write_json(chosen.out, results)
+            save(chosen.out, results)

@@ -49,12 +49,10 @@ class Watched:
     """A run of a peer.
 
     trace: seconds since the start, and the objective there.
-    seconds: of the whole run.
     ended: "converged", "time limit" or "target".
     """
 
     trace: Trace
-    seconds: float
     ended: str
 
 
@@ -98,7 +96,7 @@ def fit_logistic_regression(factor: Any, codes: Any, solver: str, target: float,
             model.fit(factor, codes)
         except _EnoughError:
             ended = "target" if trace[-1][1] <= target else "time limit"
-    return Watched(trace, time.perf_counter() - start, ended)
+    return Watched(trace, ended)
 
 
 @contextmanager
@@ -145,7 +143,7 @@ def _watched_mode(estimator: Any, matrix: Any) -> Watched:
         if steps > 1 and abs(trace[-2][1] - trace[-1][1]) <= _SAME * trace[-1][1]:
             break
     estimator.max_iter_predict = most
-    return Watched(trace, trace[-1][0], "converged")
+    return Watched(trace, "converged")
 
 
 def _objective(estimator: Any, dual: Any) -> float:

@@ -65,7 +65,7 @@ def in_own_process(function: Callable[..., Any], *given: Any) -> Any:
 
 
 class MemoryClimb:
-    """The largest resident memory since now, beyond the current one, on Linux.
+    """The bytes of the largest resident memory since now, beyond the current one, on Linux.
 
     Memory that was freed but kept by the allocator is returned to the system first, so that memory that is
     used again counts.
@@ -76,12 +76,12 @@ class MemoryClimb:
             raise OSError("The peak of a fit is read from /proc, which this system does not have; use Linux.")
         ctypes.CDLL(None).malloc_trim(0)
         _RESET.write_text("5")  # forgets the largest resident size so far
-        self.before = _megabytes("VmRSS")
+        self.before = _status_bytes("VmRSS")
 
-    def peak(self) -> float:
-        return _megabytes("VmHWM") - self.before
+    def peak(self) -> int:
+        return _status_bytes("VmHWM") - self.before
 
 
-def _megabytes(name: str) -> float:
+def _status_bytes(name: str) -> int:
     line = next(line for line in _STATUS.read_text().splitlines() if line.startswith(name))
-    return int(line.split()[1]) * 1024 / 1e6
+    return int(line.split()[1]) * 1024

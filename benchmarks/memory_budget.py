@@ -20,8 +20,8 @@ import numpy as np
 
 from benchmarks.frame import RESULTS, command, flag, markdown, save, timed
 from benchmarks.machine import MemoryClimb, in_own_process
+from benchmarks.programs import threads
 
-_THREAD_SETTINGS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 _NO_LIMIT = 1e6
 _SOLVERS = ("auto", "block_ascent")  # within the budget
 _UNSEEN = 1000
@@ -69,7 +69,7 @@ def measure_fit(size: int, solver: str, budget: float | None) -> dict[str, Any]:
     model = MaxMarginClassifier(kernel="rbf", gamma=gamma, solver=solver, n_jobs=1)
     model.fit(X[:_WARM_UP_ROWS], Y[:_WARM_UP_ROWS])
     memory, (_, seconds) = MemoryClimb(), timed(model.fit, X, Y, clock=time.perf_counter)
-    peak = memory.peak()
+    peak = memory.peak() / 1e6
     return {
         "solver": solver,
         "budget": budget,
@@ -108,7 +108,7 @@ def _cell(key: str, value: Any) -> str:
 
 @command(sizes=flag([6000, 12000], "numbers of images"), out=RESULTS / "memory_budget.json")
 def main(arguments: Any) -> None:
-    os.environ.update(dict.fromkeys(_THREAD_SETTINGS, "1"))
+    os.environ.update(threads(1))
     tables: dict[str, Any] = {}
     for size in arguments.sizes:
         rows = _measure_size(size)

@@ -73,6 +73,12 @@ def read_tables(name: str, *, rows: str = "as given") -> tuple[Any, sp.csr_array
     return X, sp.csr_array(train.Y.positives), X_test, sp.csr_array(test.Y.positives)
 
 
+def read_dense(name: str, rows: str = "as given") -> tuple[Any, Any, Any, Any]:
+    """Read what ``read_tables`` does, with dense labels in float64."""
+    X, Y, X_test, Y_test = read_tables(name, rows=rows)
+    return X, Y.toarray().astype(np.float64), X_test, Y_test.toarray().astype(np.float64)
+
+
 def stacked(parts: Iterable[LabeledData]) -> tuple[Any, LabelMatrix]:
     """Stack the rows of several parts of a set."""
     parts = list(parts)
@@ -135,16 +141,9 @@ def load_rcv1(numbers: tuple[str, ...]) -> tuple[Any, Any]:
 
 def _stack(parts: list[Any], name: str, n_columns: int) -> Any:
     """Stack the subsets vertically; a stored width ends at the subset's last used column."""
-    return sp.vstack(
-        [
-            sp.csr_array(
-                (part[f"{name}_data"], part[f"{name}_indices"], part[f"{name}_indptr"]),
-                shape=(int(part[f"{name}_shape"][0]), n_columns),
-            )
-            for part in parts
-        ],
-        format="csr",
-    )
+    stored = [[part[f"{name}_{of}"] for of in ("data", "indices", "indptr", "shape")] for part in parts]
+    tables = [sp.csr_array(tuple(arrays), (int(shape[0]), n_columns)) for *arrays, shape in stored]
+    return sp.vstack(tables, format="csr")
 
 
 def _make_synthetic(sizes: str) -> tuple[Any, Any]:
@@ -216,9 +215,10 @@ class Animals:
     class_names: Any
     attribute_names: Any
 
-    def draw(self, seed: int, size: int = 200) -> Any:
-        """Draw training images."""
-        return np.random.default_rng(seed).choice(len(self.X), size, replace=False)
+    def draw(self, seed: int, size: int = 200) -> tuple[Any, Any]:
+        """Draw training images and their classes."""
+        rows = np.random.default_rng(seed).choice(len(self.X), size, replace=False)
+        return self.X[rows], self.classes[rows]
 
     def unseen(self, classes: Any, kept: Any) -> Held:
         """Describe some classes by what zero-shot learning may use."""
@@ -310,8 +310,7 @@ def load_class_problem(name: str) -> ClassProblem:
     if kind == "imclef" and detail.isdigit():
         return _load_imclef(int(detail))
     if kind == "patents" and detail in SECTIONS:
-        made = make_patent_texts(SECTIONS[detail])
-        return ClassProblem(name, made.X, made.leaves, made.names, Taxonomy(made.pairs))
+        return _make_patent_texts(name, SECTIONS[detail])
     raise ValueError(
         f"The problem {name!r} is not known; use satimage, imclef-<rows>, patents-D or patents-B."
     )
@@ -331,7 +330,7 @@ def _load_imclef(n_rows: int) -> ClassProblem:
 _WORDS_OF_NODE = (400, 120, 40)  # keywords of a child of the root, of a subclass and of a leaf
 _SHARES = (0.08, 0.07, 0.06)  # of a row's words, from each of them; the rest is general language
 _LANGUAGE_OFFSET = 30.0  # of Zipf's law: the most frequent words are omitted, as in the paper
-_DRAWS = 1.18  # for each distinct word
+_DRAWS = 118.0  # of words for a row of 100 distinct ones
 
 
 @dataclass(frozen=True)
@@ -359,38 +358,22 @@ SECTIONS = {
 }
 
 
-@dataclass(frozen=True)
-class PatentTexts:
-    """Rows and their classes.
-
-    X: words, in rows of unit length.
-    leaves: the leaf of each row.
-    names: the leaves' names.
-    pairs: parent and child, below the root.
-    """
-
-    X: sp.csr_array
-    leaves: Any
-    names: list[str]
-    pairs: list[tuple[str, str]]
-
-
-def make_patent_texts(section: Section, words_per_row: float = 100.0, seed: int = 0) -> PatentTexts:
-    rng = np.random.default_rng(seed)
+def _make_patent_texts(name: str, section: Section) -> ClassProblem:
+    rng = np.random.default_rng(0)
     parents = [_uneven(below, above, rng) for above, below in pairwise(section.levels)]
     leaves = _uneven(section.rows, section.levels[-1], rng)
     rng.shuffle(leaves)
     paths = [leaves]
     for parent in reversed(parents):
         paths.insert(0, parent[paths[0]])
-    X = _drawn_words(section, paths, words_per_row, rng)
+    X = _drawn_words(section, paths, rng)
     names = [[f"{level}-{number}" for number in range(size)] for level, size in enumerate(section.levels)]
     pairs = [
         (names[level][above], names[level + 1][number])
         for level, parent in enumerate(parents)
         for number, above in enumerate(parent)
     ]
-    return PatentTexts(X, leaves, names[-1], pairs)
+    return ClassProblem(name, X, leaves, names[-1], Taxonomy(pairs))
 
 
 def _uneven(items: int, bins: int, rng: np.random.Generator) -> Any:
@@ -400,10 +383,8 @@ def _uneven(items: int, bins: int, rng: np.random.Generator) -> Any:
     return np.sort(np.concatenate([np.repeat(np.arange(bins), 2), rest]))
 
 
-def _drawn_words(
-    section: Section, paths: list[Any], words_per_row: float, rng: np.random.Generator
-) -> sp.csr_array:
-    lengths = np.maximum(5, rng.poisson(_DRAWS * words_per_row, section.rows))
+def _drawn_words(section: Section, paths: list[Any], rng: np.random.Generator) -> sp.csr_array:
+    lengths = np.maximum(5, rng.poisson(_DRAWS, section.rows))
     rows = np.repeat(np.arange(section.rows), lengths)
     odds = 1.0 / (np.arange(section.words) + _LANGUAGE_OFFSET)
     words = np.searchsorted(np.cumsum(odds / odds.sum()), rng.random(len(rows))).clip(max=section.words - 1)
@@ -415,8 +396,4 @@ def _drawn_words(
         begin += share
         # squaring prefers the first of a node's words
         words[drawn] = own[path[rows[drawn]], (place[drawn] ** 2 * n_words).astype(np.int64)]
-    counts = sp.csr_array(
-        sp.coo_array((np.ones(len(rows)), (rows, words)), shape=(section.rows, section.words))
-    )
-    lengths = np.sqrt(counts.multiply(counts).sum(axis=1))
-    return sp.csr_array(sp.diags_array(1.0 / lengths) @ counts)
+    return normalize(sp.csr_array((np.ones(len(rows)), (rows, words)), (section.rows, section.words)))

@@ -15,9 +15,6 @@ PEERS_PYTHON = _ROOT / ".venv-peers" / "bin" / "python"
 _PEER_SERIES = (1.0, 0.5, 0.3, 0.25, 0.2, 0.1, 0.05, 0.04, 0.03, 0.02, 0.01, 0.008, 0.006, 0.003, 0.001)
 _SNAP_SERIES = (0.1, 0.05, 0.03, 0.02, 0.01, 5e-3, 3e-3, 2e-3, 1e-3, 5e-4, 3e-4, 1e-4)
 _MACHINE_SERIES = (0.5, 0.2, 0.1, 0.05, 0.02, 0.01, 5e-3, 2e-3, 1e-3, 5e-4, 2e-4, 1e-4, 5e-5, 2e-5, 1e-5)
-_THREADS = (
-    "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS",
-)  # fmt: skip
 _OF_THIS_PYTHON = ("labelweave", "scikit-learn")
 
 
@@ -65,6 +62,11 @@ KERNEL_PROGRAMS = {
 }
 
 
+def threads(count: int) -> dict[str, str]:
+    """Return the environment variables that give compiled code so many threads."""
+    return {f"{name}_NUM_THREADS": str(count) for name in ("OMP", "OPENBLAS", "MKL", "NUMBA", "RAYON")}
+
+
 def ask(program: Program, **given: Any) -> dict[str, Any]:
     """Run a program on arrays, and return those of its answer; its error messages end ours.
 
@@ -76,7 +78,7 @@ def ask(program: Program, **given: Any) -> dict[str, Any]:
             f"{program.title} needs the environment .venv-peers, which is absent; "
             "make it with `python benchmarks/peers/make_environment.py`."
         )
-    environment = {**os.environ, **dict.fromkeys(_THREADS, str(given.get("threads", 1)))}
+    environment = os.environ | threads(given.get("threads", 1))
     with tempfile.TemporaryDirectory() as folder:
         problem, answer = Path(folder) / "problem.npz", Path(folder) / "answer.npz"
         np.savez(problem, **given)

@@ -19,8 +19,7 @@ import pyarrow.csv
 import pyarrow.json
 from pyarrow import parquet
 
-from benchmarks.frame import RESULTS, command, in_turns, write_json
-from benchmarks.machine import describe_machine
+from benchmarks.frame import RESULTS, command, in_turns, save
 from labelweave.datasets import TableColumns, TableVectorizer, read_table_columns
 
 _COLUMNS = TableColumns(
@@ -98,7 +97,7 @@ def _features_of(path: Path) -> Callable[[], Any]:
 @command(rows=40_000, rounds=11, out=RESULTS / "table_reading.json")
 def main(chosen: Any) -> None:
     versions = {"pandas": pd.__version__, "pyarrow": pa.__version__}
-    results = describe_machine() | versions | {"rows": chosen.rows, "rounds": chosen.rounds}
+    results: dict[str, Any] = versions | {"rows": chosen.rows, "rounds": chosen.rounds}
     with tempfile.TemporaryDirectory() as folder:
         for name, path in _files(chosen.rows, Path(folder)).items():
             readers = {**_readers(path), "features": _features_of(path)}  # the first round is not counted
@@ -106,4 +105,4 @@ def main(chosen: Any) -> None:
             found = {reader: round(min(taken[1:]), 4) for reader, taken in seconds.items()}
             results[name] = {"bytes": path.stat().st_size, "seconds": found}
             print(f"{name:18}", *(f"{reader} {taken:.3f} s" for reader, taken in found.items()), sep="  ")
-    write_json(chosen.out, results)
+    save(chosen.out, results)

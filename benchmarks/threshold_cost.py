@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.frame import RESULTS, command, flag, timed, write_json
-from benchmarks.machine import describe_machine
+from benchmarks.frame import RESULTS, command, flag, save, timed
 from benchmarks.problems import load_problem, read_tables
 from benchmarks.thresholds import read_rows
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier
@@ -65,11 +64,11 @@ def _medians(X: Any, Y: Any, rounds: int, plain: Any, tuned: dict[str, Any]) -> 
     out=RESULTS / "threshold_cost.json",
 )
 def main(arguments: Any) -> None:
-    results: dict[str, Any] = describe_machine() | {"threads": 1, "rounds": arguments.rounds}
+    results: dict[str, Any] = {"threads": 1, "rounds": arguments.rounds}
     warnings.simplefilter("ignore")
     sets = [(f"{name}, folds", read_rows(name), _folds) for name in arguments.folds]
     sets += [(name, _training_rows(name), _ratios) for name in arguments.problems]
     for name, (X, Y), measure in sets:
         results[name] = {"rows": X.shape[0], "labels": Y.shape[1]} | measure(X, Y, arguments.rounds)
         print(name, results[name], flush=True)
-        write_json(arguments.out, results)
+        save(arguments.out, results)

@@ -23,8 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from benchmarks.frame import RESULTS, command, flag, standard_error, timed, write_json
-from benchmarks.machine import describe_machine
+from benchmarks.frame import RESULTS, command, flag, save, standard_error, timed
 from benchmarks.problems import read_parts, stacked
 from labelweave import MaxMarginClassifier, TunedThresholdClassifier, metrics
 from labelweave.postprocessing import choose_thresholds
@@ -149,7 +148,7 @@ def _summary(runs: list[dict[str, dict[str, float]]]) -> dict[str, dict[str, flo
 )
 def main(arguments: Any) -> None:
     out = arguments.out or RESULTS / f"threshold{'_floor' if arguments.floor else 's'}.json"
-    results: dict[str, Any] = describe_machine() | {"seeds": arguments.seeds}
+    results: dict[str, Any] = {"seeds": arguments.seeds}
     warnings.simplefilter("ignore")
     for name in arguments.problems:
         X, Y = read_rows(name)
@@ -159,4 +158,4 @@ def main(arguments: Any) -> None:
         for way, found in results[name]["ways"].items():
             numbers = "  ".join(f"{what} {value:.4f}" for what, value in found.items())
             print(f"{name:9} {way:22} {numbers}", flush=True)
-        write_json(out, results)
+        save(out, results)

@@ -21,9 +21,9 @@ from pathlib import Path
 from benchmarks.frame import flag, read_options, several
 from benchmarks.papers.pages import write_pages
 from benchmarks.papers.steps import STEPS, Step
+from benchmarks.programs import threads
 
 _ROOT = Path(__file__).resolve().parents[2]
-_THREADS = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
 
 
 def main(words: Sequence[str] | None = None) -> int:
@@ -69,14 +69,11 @@ def _run_all(steps: list[Step], go_on: bool) -> tuple[list[str], list[str]]:
         left = sum(one.minutes() for one in wanted[place - 1 :])
         print(f"\nstep {place} of {len(wanted)}, {step.name}, about {left:,.0f} minutes left", flush=True)
         begin = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-m", *step.words], env=os.environ | _THREADS, cwd=_ROOT, check=False
-        )
+        command = [sys.executable, "-m", *step.words]
+        done = subprocess.run(command, env=os.environ | threads(1), cwd=_ROOT, check=False)
         minutes = (time.perf_counter() - begin) / 60.0
-        print(
-            f"{step.name}: {'failed after' if done.returncode else 'done in'} {minutes:.1f} minutes",
-            flush=True,
-        )
+        how = "failed after" if done.returncode else "done in"
+        print(f"{step.name}: {how} {minutes:.1f} minutes", flush=True)
         if done.returncode:
             failed.append(step.name)
         write_pages()

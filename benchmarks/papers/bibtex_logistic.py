@@ -21,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 
 from benchmarks.frame import RESULTS, RecordedRuns, command, flag, several
 from benchmarks.papers.likelihood_runs import made
-from benchmarks.problems import read_tables
+from benchmarks.problems import read_dense
 from labelweave.metrics import expected_calibration_error, log_loss, precision_at_k
 
 _SCALED: dict[str, Any] = {"kernel": "linear", "tie": "scale", "intercept_variance": 100.0}
@@ -51,8 +51,7 @@ _DIGITS = {"log loss": 5, "cv loss": 3}
 
 
 def read_bibtex(missing: float = 0.0) -> tuple[Any, Any, Any, Any]:
-    X, labels, X_test, test_labels = read_tables("bibtex", rows="unit")
-    Y, Y_test = (table.toarray().astype(np.float64) for table in (labels, test_labels))
+    X, Y, X_test, Y_test = read_dense("bibtex", "unit")
     Y[np.random.default_rng(0).random(Y.shape) < missing] = np.nan
     return X, Y, X_test, Y_test
 

@@ -32,7 +32,7 @@ from sklearn.metrics.pairwise import linear_kernel
 from sklearn.model_selection import KFold
 
 from benchmarks.frame import RESULTS, RecordedRuns, command, flag, standard_error
-from benchmarks.problems import load_rcv1, median_distance, read_tables
+from benchmarks.problems import load_rcv1, median_distance, read_dense
 from labelweave import LabelCovariance, MaxMarginClassifier
 
 _SIZES = {"yeast": 200, "tmc2007": 200, "rcv1": 1000}
@@ -152,13 +152,7 @@ def _pair_correlations(Y: Any) -> Any:
 
 
 def read(name: str) -> Problem:
-    parts = PROBLEMS[name]()
-    return Problem(*parts, size=_SIZES[name], strength=_STRENGTHS[name])
-
-
-def _read_mulan(name: str, rows: str = "as given") -> Parts:
-    X, Y, X_test, Y_test = read_tables(name, rows=rows)
-    return X, Y.toarray().astype(np.float64), X_test, Y_test.toarray().astype(np.float64)
+    return Problem(*PROBLEMS[name](), size=_SIZES[name], strength=_STRENGTHS[name])
 
 
 def _read_rcv1() -> Parts:
@@ -169,8 +163,8 @@ def _read_rcv1() -> Parts:
 
 
 PROBLEMS = {
-    "yeast": lambda: _read_mulan("yeast"),
-    "tmc2007": lambda: _read_mulan("tmc2007", "unit"),
+    "yeast": lambda: read_dense("yeast"),
+    "tmc2007": lambda: read_dense("tmc2007", "unit"),
     "rcv1": _read_rcv1,
 }
 RULES = {"moments": lambda Y: 2.0 * Y - 1.0, "correlations": _standardized}

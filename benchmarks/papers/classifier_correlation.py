@@ -28,8 +28,7 @@ _DRAWN = {"kernel": "rbf", "C": 0.3}
 def _measure(animals: Animals, kernel: str, C: float, seed: int) -> dict[str, Any]:
     """Compute the curve of a draw, in percent, and the correlation of the two attributes in both parts."""
     columns = [list(animals.attribute_names).index(name) for name in _ATTRIBUTES]
-    rows = animals.draw(seed)
-    X, classes = animals.X[rows], animals.classes[rows]
+    X, classes = animals.draw(seed)
     model = MaxMarginClassifier(C=C, kernel=kernel, gamma=1.0 / median_distance(X))
     Y, truth = (animals.signatures[c][:, columns] for c in (classes, animals.classes_test))
     return {

@@ -97,11 +97,10 @@ class ClassProblem:
         classes = np.concatenate([self.classes, self.classes_test])
         test = test[np.isin(classes[test], np.unique(classes[train]))]
         drawn = replace(self, X=X[train], classes=classes[train], X_test=X[test], classes_test=classes[test])
-        return drawn if sp.issparse(X) else drawn._standardized()
-
-    def _standardized(self) -> ClassProblem:
-        scaler = StandardScaler().fit(self.X)
-        return replace(self, X=scaler.transform(self.X), X_test=scaler.transform(self.X_test))
+        if sp.issparse(X):
+            return drawn
+        scaler = StandardScaler().fit(X[train])
+        return replace(drawn, X=scaler.transform(X[train]), X_test=scaler.transform(X[test]))
 
 
 def _read_images() -> ClassProblem:
@@ -190,7 +189,8 @@ def class_figures(problem: ClassProblem, model: KernelLogisticClassifier) -> dic
 def table(runs: list[dict[str, Any]]) -> str:
     """Show every run, and means over random splits with their differences from F1."""
     lines = [f"{'rows':>6s} {'split':>6s} {'':5s}" + "".join(f"{title:>10s}" for title in _COLUMNS.values())]
-    lines += [_line(run) for run in sorted(runs, key=_order)]
+    order = list(_METHODS).index
+    lines += map(_line, sorted(runs, key=lambda run: (run["rows"], run["split"], order(run["method"]))))
     for rows in sorted({run["rows"] for run in runs}):
         drawn = [run for run in runs if run["rows"] == rows and run["split"] != "given"]
         for method in _METHODS:
@@ -203,10 +203,6 @@ def table(runs: list[dict[str, Any]]) -> str:
             if method != "F1" and len(own) > 1:
                 lines.append(_difference(own, flat, rows, method))
     return "\n".join(lines)
-
-
-def _order(run: dict[str, Any]) -> tuple[int, str, int]:
-    return run["rows"], run["split"], list(_METHODS).index(run["method"])
 
 
 def _mean(runs: list[dict[str, Any]], rows: int, method: str) -> dict[str, Any]:

@@ -61,8 +61,7 @@ def _of_draw(problem: changed_correlations.Problem, rule: str, seed: int, method
 def _of_unseen_classes(animals: Animals, _: str, seed: int, method: str) -> Run:
     """Measure a method on images of unseen classes, chosen on held-out training classes."""
     scores_of, grid_of = _METHODS[method]
-    rows = animals.draw(seed)
-    X, classes = animals.X[rows], animals.classes[rows]
+    X, classes = animals.draw(seed)
     Y, truth = (animals.signatures[of] > 0 for of in (classes, animals.classes_test))
     grid = grid_of([{"C": C, "gamma": gamma} for C, gamma in kernel_pairs(X)]) or [{}]
     wrong = np.zeros(len(grid))

@@ -14,7 +14,7 @@ import numpy as np
 from sklearn.model_selection import KFold
 
 from benchmarks.frame import RESULTS, RecordedRuns, command, flag
-from benchmarks.problems import read_tables
+from benchmarks.problems import read_dense
 from labelweave import MaxMarginClassifier
 from labelweave.metrics import f1_score, hamming_loss, ranking_loss
 
@@ -40,7 +40,7 @@ def _scores(X: Any, Y: Any, X_new: Any, share: float, C: float) -> Any:
 
 
 def _measure(name: str) -> dict[float | str, dict[str, float]]:
-    (X, Y), (X_test, Y_test) = read_set(name)
+    X, Y, X_test, Y_test = read_dense(name, "scaled")
     held = {}
     for share in _SHARES:
         for C in _PENALTIES:
@@ -62,12 +62,6 @@ def _measure(name: str) -> dict[float | str, dict[str, float]]:
             "ranking": float(ranking_loss(Y_test, scores)),
         }
     return found
-
-
-def read_set(name: str) -> list[tuple[Any, Any]]:
-    """Read standardized features and labels 0/1 of the training and the test rows."""
-    X, Y, X_test, Y_test = read_tables(name, rows="scaled")
-    return [(X, Y.toarray().astype(float)), (X_test, Y_test.toarray().astype(float))]
 
 
 def table(runs: list[dict[str, Any]]) -> str:

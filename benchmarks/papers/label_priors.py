@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import KFold
 from sklearn.preprocessing import StandardScaler, normalize
 
-from benchmarks.frame import RESULTS, RecordedRuns, command, flag, several, standard_error
+from benchmarks.frame import RESULTS, RecordedRuns, command, flag, groups, several, standard_error
 from benchmarks.papers.likelihood_runs import made
 from benchmarks.problems import read_parts
 from labelweave import LabelCovariance, MaxMarginClassifier
@@ -122,17 +122,13 @@ def _names(name: str) -> list[str]:
 def table(runs: list[dict[str, Any]]) -> str:
     """Write the means over draws, and the difference in log loss (or AUC) from the first method."""
     lines = [f"{'':32s}{'Hamming %':>10s}{'macro AUC %':>12s}{'log loss':>10s}{'difference':>20s}"]
+    found = groups(sorted(runs, key=lambda run: int(run["seed"])), "set", "method")
     for name in _ROWS:
         for method in _names(name):
-            own, base = (_runs_of(runs, name, one) for one in (method, _base(name, method)))
+            own, base = (found.get((name, one), []) for one in (method, _base(name, method)))
             if own and len(own) == len(base):
                 lines.append(f"{name + ', ' + method:32s}{_figures(own, base)}")
     return "\n".join(lines)
-
-
-def _runs_of(runs: list[dict[str, Any]], name: str, method: str) -> list[dict[str, Any]]:
-    found = (run for run in runs if (run["set"], run["method"]) == (name, method))
-    return sorted(found, key=lambda run: run["seed"])
 
 
 def _figures(own: list[dict[str, Any]], base: list[dict[str, Any]]) -> str:

@@ -11,6 +11,7 @@ each seed draws again and all methods share.  Test rows are used once, at the en
 - one against rest: a binary model for each class, 1rest.
 """
 
+from functools import partial
 from typing import Any
 
 from benchmarks.frame import IMAGES, RESULTS, command, flag, several
@@ -25,11 +26,7 @@ _METHODS: dict[str, likelihood_runs.Method] = {
     "scale": lambda split, seed: likelihood_runs.one_model(split, seed, tie="scale", **_START),
     "one against rest": lambda split, seed: likelihood_runs.one_against_rest(split, seed, **_START),
 }
-
-
-def table(runs: list[dict[str, Any]]) -> str:
-    """Write errors and losses of every method next to the paper's error."""
-    return likelihood_runs.error_table(runs, _PAPER)
+table = partial(likelihood_runs.error_table, paper=_PAPER)
 
 
 @command(
@@ -40,10 +37,5 @@ def table(runs: list[dict[str, Any]]) -> str:
 )
 def main(arguments: Any) -> None:
     chosen = {name: _METHODS[name] for name in arguments.methods}
-    likelihood_runs.measure_and_show(
-        chosen,
-        lambda: likelihood_runs.Split(*read_images("satimage")),
-        arguments.partitions,
-        arguments,
-        _PAPER,
-    )
+    read: Any = lambda: likelihood_runs.Split(*read_images("satimage"))  # noqa: E731
+    likelihood_runs.measure_and_show(chosen, read, arguments.partitions, arguments, _PAPER)

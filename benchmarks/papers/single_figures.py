@@ -29,8 +29,7 @@ from sklearn.svm import SVC
 
 from benchmarks.frame import RESULTS, RecordedRuns, Run, command, several, slope, timed
 from benchmarks.papers.graph_runs import fit
-from benchmarks.papers.label_losses import read_set
-from benchmarks.problems import load_kernel_problem, read_images, read_part, read_parts
+from benchmarks.problems import load_kernel_problem, read_dense, read_images, read_part, read_parts
 from labelweave import GraphGrowth, LabelGraphClassifier, LowRankClassifier, MaxMarginClassifier
 from labelweave.features import FeatureMatrix
 from labelweave.metrics import f1_score, hamming_loss, subset_accuracy
@@ -135,7 +134,7 @@ def _ends(name: str) -> Run:
 
 
 def _kernel_rows(name: str, kind: str) -> Run:
-    (X, Y), (X_test, Y_test) = read_set(name)
+    X, Y, X_test, Y_test = read_dense(name, "scaled")
     errors = []
     for alpha in _PENALTIES:
         scores = np.zeros(Y.shape)

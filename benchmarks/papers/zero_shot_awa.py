@@ -36,8 +36,7 @@ Pair = tuple[float, float]
 
 
 def _measure_all_images(animals: Animals) -> dict[str, float]:
-    rows = animals.draw(0, _TO_CHOOSE)
-    X, classes = animals.X[rows], animals.classes[rows]
+    X, classes = animals.draw(0, _TO_CHOOSE)
     pairs = kernel_pairs(X)
     pair = _choose_pairs(animals, X, classes, "independent", pairs, 0)["independent"]
     model = _max_margin(pair).fit(animals.X, animals.signatures[animals.classes])
@@ -52,8 +51,7 @@ def kernel_pairs(X: Any) -> list[Pair]:
 
 
 def _measure_draw(animals: Animals, seed: int) -> dict[str, dict[str, float]]:
-    rows = animals.draw(seed)
-    X, classes = animals.X[rows], animals.classes[rows]
+    X, classes = animals.draw(seed)
     pairs = kernel_pairs(X)
     held = animals.unseen(animals.classes_test, animals.classes_test)
     truth = animals.signatures[animals.classes_test]

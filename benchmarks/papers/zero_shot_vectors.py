@@ -43,8 +43,7 @@ def _tables(animals: Animals) -> dict[str, Any]:
 
 
 def _measure_draw(animals: Animals, table: Any, seed: int) -> dict[str, dict[str, float]]:
-    rows = animals.draw(seed, 2000)
-    X, classes = animals.X[rows], animals.classes[rows]
+    X, classes = animals.draw(seed, 2000)
     gamma, truth = 1 / median_distance(X), animals.classes_test
     prior = np.bincount(truth, minlength=len(table)) / len(truth)
 
