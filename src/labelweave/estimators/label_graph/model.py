@@ -209,9 +209,7 @@ class LabelGraphModel(KernelClassifier):
         inference = MapInference(self.label_graph_, **self._inference_options())
         with Workers(effective_n_jobs(self.n_jobs)).running() as workers:
             scores = self.scorer_.margins(features, inference, workers)
-        scores[:, self._form.unobserved] = (
-            0.0  # completed freely in training, so that no row says what they mean
-        )
+        scores[:, self._form.unobserved] = 0.0  # completed freely in training: no row says what they mean
         return scores
 
     def _best_labels(self, features: FeatureMatrix) -> Array:

@@ -455,7 +455,7 @@ def read_row_weights(
         raise ValueError(
             f"sample_weight at row {bad[0]} is {weights[bad[0]]:g}; pass numbers from 0 to {most:g}."
         )
-    if not (may_vanish or weights.any()):
+    if not (given is None or may_vanish or weights.any()):
         raise ValueError("sample_weight is zero in every row; at least one row must have a positive weight.")
     return weights
 

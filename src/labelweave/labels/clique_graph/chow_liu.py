@@ -30,7 +30,7 @@ def chow_liu(labels: LabelMatrix, smoothing: float = 1.0, sample_weight: Array |
     """
     if not 0.0 < smoothing < np.inf:
         raise ValueError(f"smoothing is {smoothing!r}; it must be above 0.")
-    counts = _PairCounts(labels, read_row_weights(sample_weight, len(labels)))
+    counts = _PairCounts(labels, read_row_weights(sample_weight, len(labels), may_vanish=True))
     row, column = _spanning_tree(counts, smoothing)
     counted = counts.of_pairs(row, column)
     information, covariance = _mutual_information(counted, smoothing)
